@@ -1,0 +1,7 @@
+"""`python -m personaplex_app`."""
+
+import sys
+
+from personaplex_app.cli import main
+
+sys.exit(main())

@@ -1,0 +1,98 @@
+"""Joins the rooms: a checkpoint's name and a device become a stepper.
+
+In: settings. Out: a ready `SpeechStepper`, or an error in one sentence.
+Must not know: how any part works inside.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from personaplex_app.errors import InvalidInput
+from personaplex_app.model.checkpoint import open_checkpoint
+from personaplex_app.model.codec import load_codec, random_codec
+from personaplex_app.model.config import CheckpointConfig
+from personaplex_app.model.loading import load_weights, random_weights
+from personaplex_app.model.prompts import VoicePrompt
+from personaplex_app.model.random_checkpoint import random_tokenizer
+from personaplex_app.model.stepper import SpeechStepper
+from personaplex_app.model.tokenizer import Tokenizer
+from personaplex_app.model.voice_file import VoiceShelf, check_voice, encode_voice, read_voice_bytes, read_voice_file
+from personaplex_app.sound_files import read_sound
+
+PACKAGED = ("demo", "mini")
+RANDOM = "random"
+_PACKAGE = Path(__file__).parent / "checkpoints"
+_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+
+
+@dataclass(frozen=True)
+class EngineChoice:
+    """Which model runs where.
+
+    Attributes:
+        checkpoint: `demo`, `mini`, `random` or a directory. device: `auto`, `cpu` or `cuda`.
+        precision: `auto`, `float32` or `bfloat16`; `auto` is float32 for the miniatures, bfloat16 otherwise.
+        threads: for arithmetic on the CPU.
+    """
+
+    checkpoint: str
+    cache: Path
+    device: str = "auto"
+    precision: str = "auto"
+    slots: int = 1
+    allow_surplus: bool = False
+    threads: int = 1
+
+
+def pick_device(name: str) -> torch.device:
+    """`auto`, `cpu` or `cuda` to a device; raises InvalidInput where there is no usable GPU."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if name == "cuda" and not torch.cuda.is_available():
+        raise InvalidInput("No CUDA GPU is usable here (driver or torch build missing); use --device cpu.")
+    return torch.device(name)
+
+
+def _pick_dtype(choice: EngineChoice) -> torch.dtype:
+    if choice.precision != "auto":
+        return _DTYPES[choice.precision]
+    return torch.float32 if choice.checkpoint in PACKAGED else torch.bfloat16
+
+
+def build_stepper(choice: EngineChoice) -> SpeechStepper:
+    """Loads or makes the model; raises InvalidInput for a checkpoint that cannot be used."""
+    device = pick_device(choice.device)
+    torch.set_num_threads(choice.threads)
+    if choice.checkpoint == RANDOM:
+        return _random_stepper(choice, device)
+    packaged = choice.checkpoint in PACKAGED
+    directory = _PACKAGE / choice.checkpoint if packaged else Path(choice.checkpoint)
+    checkpoint = open_checkpoint(directory, allow_surplus=choice.allow_surplus)
+    tokenizer = Tokenizer(checkpoint.tokenizer, checkpoint.config.language.text_card)
+    codec = load_codec(checkpoint.codec, checkpoint.config, device, choice.slots)
+    voices = VoiceShelf(directory, choice.cache / "voices", checkpoint.config)
+    weights = load_weights(checkpoint, device, _pick_dtype(choice))
+    return SpeechStepper(weights, codec, tokenizer, checkpoint.config, voices)
+
+
+def _random_stepper(choice: EngineChoice, device: torch.device) -> SpeechStepper:
+    config = CheckpointConfig()
+    tokenizer = Tokenizer(random_tokenizer(choice.cache), config.language.text_card)
+    codec = random_codec(config, device, choice.slots)
+    weights = random_weights(config.language, device, _pick_dtype(choice))
+    return SpeechStepper(weights, codec, tokenizer, config, VoiceShelf(None, choice.cache / "voices", config))
+
+
+def voice_from_file(stepper: SpeechStepper, path: Path) -> VoicePrompt:
+    """A voice from a file that the operator names: sound, or a saved `.pt` voice."""
+    if path.suffix == ".pt":
+        if not path.is_file():
+            raise InvalidInput(f"There is no file {path}.")
+        return check_voice(
+            read_voice_bytes(read_voice_file(path), stepper.config, path.name), stepper.config, path.name
+        )
+    return encode_voice(read_sound(path), stepper.codec.another(1), stepper.config)

@@ -1,0 +1,97 @@
+"""The streaming state of the language model: tensors with a row per slot, none hidden in modules.
+
+In: sizes and a device. Out: `LanguageState`, and `RowState` copies of single rows.
+Must not know: weights, audio, sessions.
+
+Shapes: L layers, B slots, H heads, C context, E head width, K = 17 streams.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import torch
+from torch import Tensor
+
+from personaplex_app.controls import SamplingSettings
+from personaplex_app.model.config import STREAMS, LanguageConfig
+from personaplex_app.model.sampling import SamplingRows
+
+
+@dataclass(frozen=True)
+class RowState:
+    """A copy of one row, of its used length only; whoever holds it may restore it into any row.
+
+    Attributes:
+        kv: [L, 2, H, used, E]. column: int64 [K]. sampling: name -> value of the row, as `SamplingRows` names them.
+        position: the next position to feed. settings: what the row's sampling was set from.
+    """
+
+    kv: Tensor
+    column: Tensor
+    sampling: dict[str, Tensor]
+    position: int
+    settings: SamplingSettings
+
+    @property
+    def bytes(self) -> int:
+        """Memory that this copy holds."""
+        tensors = [self.kv, self.column, *self.sampling.values()]
+        return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+
+
+class LanguageState:
+    """All that a step reads and writes.
+
+    Attributes:
+        kv: [L, B, 2, H, C, E] ring of keys and values; position p stands at place p % C.
+        column: int64 [B, K], the tokens at each row's next position: text and agent chosen, delayed user codes known,
+            the user's first codebook still open. With delays of at most one frame this is the whole token ring.
+        positions: int64 [B] on the device; `position_host` is the same as Python integers.
+        sampling: the rows' sampling parameters and random state; `settings` is what they were set from.
+    """
+
+    def __init__(self, config: LanguageConfig, slots: int, device: torch.device, dtype: torch.dtype) -> None:
+        self.config = config
+        self.slots = slots
+        shape = (config.layers, slots, 2, config.heads, config.context, config.head_dim)
+        self.kv = torch.zeros(shape, device=device, dtype=dtype)
+        self.column = torch.zeros((slots, STREAMS), device=device, dtype=torch.int64)
+        self.positions = torch.zeros(slots, device=device, dtype=torch.int64)
+        self.position_host = [0] * slots
+        self.sampling = SamplingRows.empty(slots, device)
+        self.settings = [SamplingSettings().greedy()] * slots
+
+    def set_position(self, slot: int, position: int) -> None:
+        """Places a row; the device and the host agree."""
+        self.positions[slot] = position
+        self.position_host[slot] = position
+
+    def set_sampling(self, slot: int, settings: SamplingSettings) -> None:
+        """Settings that hold from the row's next step on."""
+        self.settings[slot] = settings
+        self.sampling.apply(slot, settings)
+
+    def reset(self, slot: int) -> None:
+        """Back to what a fresh state holds."""
+        self.kv[:, slot, :, :, : min(self.position_host[slot], self.config.context)].zero_()
+        self.column[slot].zero_()
+        self.set_position(slot, 0)
+        self.set_sampling(slot, SamplingSettings().greedy())
+        self.sampling.begin(slot, 0)
+
+    def save(self, slot: int) -> RowState:
+        """Copies one row."""
+        used = min(self.position_host[slot], self.config.context)
+        rows = {field.name: getattr(self.sampling, field.name)[slot].clone() for field in fields(SamplingRows)}
+        kv = self.kv[:, slot, :, :, :used].clone()
+        return RowState(kv, self.column[slot].clone(), rows, self.position_host[slot], self.settings[slot])
+
+    def restore(self, slot: int, row: RowState) -> None:
+        """Puts a copy into a row, which then goes on as the original would have."""
+        self.kv[:, slot, :, :, : row.kv.shape[3]] = row.kv
+        self.column[slot] = row.column
+        self.set_position(slot, row.position)
+        self.settings[slot] = row.settings
+        for name, value in row.sampling.items():
+            getattr(self.sampling, name)[slot] = value

@@ -1,0 +1,173 @@
+"""The stepper: heard frames in, spoken frames and text tokens out, for all slots at once. It owns all streaming state.
+
+In: what a conversation chose, one heard frame per live slot. Out: one `Step` per live slot.
+Must not know: sessions, queues, time, the web. It meets `engine.ports.Stepper` without importing it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from personaplex_app.audio import FRAME_SAMPLES, Pcm
+from personaplex_app.controls import Choices, SamplingSettings
+from personaplex_app.model.codec import Codec, CodecRow
+from personaplex_app.model.config import CheckpointConfig
+from personaplex_app.model.language import LanguageModel
+from personaplex_app.model.loading import Weights
+from personaplex_app.model.prompts import PromptPlan, VoicePrompt, check_plan_length, plan_prompt
+from personaplex_app.model.state import RowState
+from personaplex_app.model.tokenizer import Tokenizer
+from personaplex_app.model.voice_file import VoiceShelf
+from personaplex_app.voices import NO_VOICE
+
+TEXT_ROW = 0
+
+
+@dataclass(frozen=True)
+class Opening:
+    """What a conversation starts from, ready to be primed into a slot."""
+
+    plan: PromptPlan
+    sampling: SamplingSettings
+    seed: int
+
+
+@dataclass(frozen=True)
+class Step:
+    """One slot's share of one step.
+
+    Attributes:
+        pcm: float32 [1920], what the agent says. text_token: the text token of the same position.
+        tokens: int64 [9], text and the 8 agent codes. heard_codes: int64 [8], the user's frame as codes.
+        healthy: False where the model's numbers were not finite; the rest means nothing then.
+    """
+
+    pcm: Pcm
+    text_token: int
+    tokens: npt.NDArray[np.int64]
+    heard_codes: npt.NDArray[np.int64]
+    healthy: bool
+
+
+@dataclass(frozen=True)
+class SlotState:
+    """A saved slot: language model and codec."""
+
+    language: RowState
+    codec: CodecRow
+
+
+class SpeechStepper:
+    """Codec, language model and tokenizer joined, with B slots.
+
+    `open` may run on any thread; all else belongs to the one thread that steps.
+    """
+
+    def __init__(
+        self,
+        weights: Weights,
+        codec: Codec,
+        tokenizer: Tokenizer,
+        config: CheckpointConfig,
+        voices: VoiceShelf,
+    ) -> None:
+        self.slots = codec.slots
+        self.config = config
+        self.tokenizer = tokenizer
+        self.language = LanguageModel(weights, self.slots)
+        self.codec = codec
+        self._voices = voices
+        self._heard = np.zeros((self.slots, FRAME_SAMPLES), dtype=np.float32)
+        self._fresh_codec_row = self._codec_row_after_prompt()
+
+    @property
+    def voice_names(self) -> list[str]:
+        """Voices that lie with the checkpoint."""
+        return list(self._voices.names)
+
+    @property
+    def context(self) -> int:
+        """Positions that the model remembers, prompt included."""
+        return self.config.language.context
+
+    def open(self, choices: Choices, voice: VoicePrompt | None = None) -> Opening:
+        """Tokenizes the prompt, finds the voice and lays out the plan; `voice` stands in for the named one.
+
+        Raises InvalidInput: unknown voice, prompt too long.
+        """
+        tokens = self.tokenizer.encode_prompt(choices.prompt)
+        if voice is None and choices.voice != NO_VOICE:
+            voice = self._voices.load(choices.voice)
+        plan = plan_prompt(voice, tokens, self.config)
+        check_plan_length(plan, self.context)
+        return Opening(plan, choices.sampling, choices.seed)
+
+    def prime(self, slot: int, opening: Opening) -> None:
+        """Forces the opening's prompt into a slot; the next step answers its user's first frame."""
+        self.language.prime(slot, opening.plan, opening.sampling, opening.seed)
+        self.codec.restore(slot, self._fresh_codec_row)
+
+    def _codec_row_after_prompt(self) -> CodecRow:
+        """Encoder as new, decoder after the one frame of forced silence that ends every prompt."""
+        silence = torch.tensor(self.config.silence_codes, device=self.codec.device).expand(self.slots, -1)
+        self.codec.reset(0)
+        fresh = self.codec.save(0)
+        self.codec.decode(silence)
+        row = self.codec.save(0)
+        for slot in range(self.slots):
+            self.codec.restore(slot, fresh)
+        return row
+
+    @torch.inference_mode()
+    def step(self, heard: Mapping[int, Pcm]) -> dict[int, Step]:
+        """One frame for every slot in `heard` (slot -> float32 [1920]); the other slots rest."""
+        live = [slot in heard for slot in range(self.slots)]
+        for slot, pcm in heard.items():
+            self._heard[slot] = pcm
+        self.codec.set_live(live)
+        user_codes = self.codec.encode(torch.from_numpy(self._heard).to(self.codec.device))
+        advance = self.language.advance(user_codes, live)
+        spoken = self.codec.decode(advance.codes)
+        healthy = advance.healthy & torch.isfinite(spoken.sum(-1))
+        return _deliver(heard, spoken, torch.cat([advance.text[:, None], advance.codes], 1), user_codes, healthy)
+
+    def set_sampling(self, slot: int, sampling: SamplingSettings) -> None:
+        """New sampling for a slot, from its next step on."""
+        self.language.set_sampling(slot, sampling)
+
+    def text(self, token: int) -> bytes:
+        """UTF-8 bytes of one text token; empty for padding."""
+        return self.tokenizer.token_bytes(token)
+
+    def save(self, slot: int) -> SlotState:
+        """A copy of all that a slot holds."""
+        return SlotState(self.language.save(slot), self.codec.save(slot))
+
+    def restore(self, slot: int, state: SlotState) -> None:
+        """Puts a copy into a slot, which goes on as the original did."""
+        self.language.restore(slot, state.language)
+        self.codec.restore(slot, state.codec)
+
+    def release(self, slot: int) -> None:
+        """Wipes a slot for the next tenant."""
+        self.language.reset(slot)
+        self.codec.reset(slot)
+
+
+def _deliver(
+    heard: Mapping[int, Pcm], spoken: Tensor, tokens: Tensor, user_codes: Tensor, healthy: Tensor
+) -> dict[int, Step]:
+    """Copies to the host once, then hands every live slot its row."""
+    pcm = spoken.float().cpu().numpy()
+    rows = torch.cat([tokens, user_codes, healthy[:, None].long()], dim=1).cpu().numpy()
+    split = tokens.shape[1]
+    return {
+        slot: Step(pcm[slot], int(rows[slot, TEXT_ROW]), rows[slot, :split], rows[slot, split:-1], bool(rows[slot, -1]))
+        for slot in heard
+    }

@@ -1,0 +1,33 @@
+"""Voices by name: which names can exist, and what an official name says about its voice.
+
+In: names as people and files give them. Out: checked names, descriptions.
+Must not know: how a voice is read (`model/voice_file.py`), torch.
+"""
+
+from __future__ import annotations
+
+import re
+
+from personaplex_app.errors import InvalidInput
+
+NO_VOICE = "none"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}", re.ASCII)
+_OFFICIAL = re.compile(r"(NAT|VAR)([FM])(\d)")
+
+
+def check_voice_name(name: str) -> str:
+    """The name itself, or InvalidInput: letters, digits, `_` and `-` only, so that it can never be a path."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise InvalidInput(
+            f"{str(name)[:40]!r} is no voice name: letters, digits, '_' and '-' only.", code="unknown_voice"
+        )
+    return name
+
+
+def describe_voice(name: str) -> str:
+    """What a person chooses by, such as `NATF0 · natural, female`; other names stand for themselves."""
+    match = _OFFICIAL.fullmatch(name)
+    if match is None:
+        return "no voice prompt" if name == NO_VOICE else name
+    style = "natural" if match[1] == "NAT" else "varied"
+    return f"{name} · {style}, {'female' if match[2] == 'F' else 'male'}"
