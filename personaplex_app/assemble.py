@@ -6,6 +6,7 @@ Must not know: how any part works inside.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from personaplex_app.errors import InvalidInput
 from personaplex_app.model.checkpoint import open_checkpoint
 from personaplex_app.model.codec import load_codec, random_codec
 from personaplex_app.model.config import CheckpointConfig
+from personaplex_app.model.hub import fetch_checkpoint
 from personaplex_app.model.loading import load_weights, random_weights
 from personaplex_app.model.prompts import VoicePrompt
 from personaplex_app.model.random_checkpoint import random_tokenizer
@@ -25,6 +27,7 @@ from personaplex_app.sound_files import read_sound
 
 PACKAGED = ("demo", "mini")
 RANDOM = "random"
+HUB = "hub"
 _PACKAGE = Path(__file__).parent / "checkpoints"
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
@@ -34,7 +37,7 @@ class EngineChoice:
     """Which model runs where.
 
     Attributes:
-        checkpoint: `demo`, `mini`, `random` or a directory. device: `auto`, `cpu` or `cuda`.
+        checkpoint: `demo`, `mini`, `random`, `hub` or a directory. device: `auto`, `cpu` or `cuda`.
         precision: `auto`, `float32` or `bfloat16`; `auto` is float32 for the miniatures, bfloat16 otherwise.
         threads: for arithmetic on the CPU.
     """
@@ -46,6 +49,8 @@ class EngineChoice:
     slots: int = 1
     allow_surplus: bool = False
     threads: int = 1
+    token: str | None = None
+    revision: str | None = None
 
 
 def pick_device(name: str) -> torch.device:
@@ -63,14 +68,27 @@ def _pick_dtype(choice: EngineChoice) -> torch.dtype:
     return torch.float32 if choice.checkpoint in PACKAGED else torch.bfloat16
 
 
-def build_stepper(choice: EngineChoice) -> SpeechStepper:
+def checkpoint_directory(choice: EngineChoice, report: Callable[[str], None] = lambda line: None) -> Path:
+    """Where a named checkpoint's files lie; `hub` fetches them first, a reported line a file."""
+    if choice.checkpoint in PACKAGED:
+        return _PACKAGE / choice.checkpoint
+    if choice.checkpoint == HUB:
+        return fetch_checkpoint(choice.token, choice.revision, choice.cache, report)
+    return Path(choice.checkpoint)
+
+
+def default_checkpoint(device: str, token: str | None) -> str:
+    """`hub` where a GPU and a token are, else the trained miniature."""
+    return HUB if token and pick_device(device).type == "cuda" else PACKAGED[0]
+
+
+def build_stepper(choice: EngineChoice, report: Callable[[str], None] = lambda line: None) -> SpeechStepper:
     """Loads or makes the model; raises InvalidInput for a checkpoint that cannot be used."""
     device = pick_device(choice.device)
     torch.set_num_threads(choice.threads)
     if choice.checkpoint == RANDOM:
         return _random_stepper(choice, device)
-    packaged = choice.checkpoint in PACKAGED
-    directory = _PACKAGE / choice.checkpoint if packaged else Path(choice.checkpoint)
+    directory = checkpoint_directory(choice, report)
     checkpoint = open_checkpoint(directory, allow_surplus=choice.allow_surplus)
     tokenizer = Tokenizer(checkpoint.tokenizer, checkpoint.config.language.text_card)
     codec = load_codec(checkpoint.codec, checkpoint.config, device, choice.slots)

@@ -34,4 +34,5 @@ def normalize_loudness(pcm: Pcm, target_lufs: float = VOICE_LUFS) -> Pcm:
         raise InvalidInput("The voice clip is silent.")
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Possible clipped samples")
-        return pyloudnorm.normalize.loudness(samples, loudness, target_lufs).astype(np.float32)
+        louder = pyloudnorm.normalize.loudness(samples, loudness, target_lufs)
+    return np.asarray(louder, dtype=np.float32)

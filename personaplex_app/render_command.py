@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from personaplex_app.audio import FRAME_MS, SAMPLE_RATE_HZ
 from personaplex_app.controls import Choices, SamplingSettings, parse_seed
 from personaplex_app.errors import InvalidInput
-from personaplex_app.settings import cache_directory, environment
+from personaplex_app.settings import REVISION_VARIABLE, add_model_flags, cache_directory, environment, hub_token
 from personaplex_app.voices import NO_VOICE, check_voice_name
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def add_render(commands: Any) -> None:
     parser = commands.add_parser("render", help="a sound file in, the persona's answer out")
     parser.add_argument("input", type=Path, metavar="IN", help="what the user says; any rate, any channels")
     parser.add_argument("output", type=Path, metavar="OUT.wav", help="mono 24 kHz, as long as IN")
-    add_model_flags(parser)
+    add_model_flags(parser, checkpoint="demo")
     parser.add_argument("--voice", default=None, help="a voice's name, a sound file, or none (default: the first one)")
     parser.add_argument("--prompt", default="", help="the persona's text; empty for none")
     parser.add_argument("--greedy", action="store_true", help="temperature 0, penalty 1")
@@ -44,15 +44,6 @@ def add_render(commands: Any) -> None:
     parser.add_argument("--transcript", type=Path, metavar="OUT.json", help="words with their start seconds")
     parser.add_argument("--tokens", type=Path, metavar="OUT.npz", help="tokens int64 [9, T], heard int64 [8, T]")
     parser.set_defaults(run=run_render)
-
-
-def add_model_flags(parser: argparse.ArgumentParser) -> None:
-    """Flags that choose the model and where it runs."""
-    parser.add_argument("--checkpoint", default="demo", help="demo, mini, random, or a directory (default: demo)")
-    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
-    parser.add_argument("--precision", choices=("auto", "float32", "bfloat16"), default="auto")
-    parser.add_argument("--threads", type=int, default=1, help="CPU threads for arithmetic (default: 1)")
-    parser.add_argument("--allow-surplus", action="store_true", help="load a checkpoint without its unknown tensors")
 
 
 def run_render(flags: argparse.Namespace) -> None:
@@ -89,6 +80,8 @@ def build_from_flags(flags: argparse.Namespace) -> SpeechStepper:
         precision=flags.precision,
         allow_surplus=flags.allow_surplus,
         threads=flags.threads,
+        token=hub_token(environment()),
+        revision=environment().get(REVISION_VARIABLE),
     )
     return build_stepper(choice)
 

@@ -1,19 +1,29 @@
 """Settings: environment and flags become one frozen value. The only reader of the environment.
 
-In: a mapping of variables, parsed flags. Out: `Settings`.
+In: a mapping of variables, command-line words. Out: `Settings`, or InvalidInput in one sentence.
 Must not know: torch, the web, what the settings do.
 """
 
 from __future__ import annotations
 
+import argparse
+import ipaddress
+import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from personaplex_app.errors import InvalidInput
 
 CACHE_VARIABLE = "PERSONAPLEX_CACHE"
+ICE_VARIABLE = "PERSONAPLEX_ICE_SERVERS"
+REVISION_VARIABLE = "PERSONAPLEX_REVISION"
+SPACE_VARIABLE = "SPACE_ID"
+TOKEN_VARIABLES = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
+LOOPBACK = "127.0.0.1"
+MOST_SLOTS = 256
 
 
 def environment() -> Mapping[str, str]:
@@ -29,13 +39,141 @@ def cache_directory(variables: Mapping[str, str]) -> Path:
     return Path(variables.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "personaplex_app"
 
 
+def hub_token(variables: Mapping[str, str]) -> str | None:
+    """The Hugging Face token, if the environment holds one."""
+    found = [variables[name].strip() for name in TOKEN_VARIABLES if variables.get(name, "").strip()]
+    return found[0] if found else None
+
+
 @dataclass(frozen=True)
-class ServeSettings:
-    """How the page is served."""
+class Settings:
+    """How the page is served.
+
+    Attributes:
+        engine: `model` or `echo`. checkpoint: None picks `hub` where a GPU and a token are, else `demo`.
+        auth: (user, password) or None. browser_ice, server_ice: ICE servers of both ends.
+    """
 
     host: str
     port: int
+    engine: str
+    checkpoint: str | None
+    device: str
+    precision: str
+    threads: int
+    slots: int
+    allow_surplus: bool
+    auth: tuple[str, str] | None
+    share: bool
+    public: bool
+    cache: Path
+    token: str | None
+    revision: str | None
+    ice: tuple[dict[str, Any], ...]
 
-    def __post_init__(self) -> None:
-        if not 0 <= self.port <= 65535:
-            raise InvalidInput(f"The port must be from 0 to 65535, not {self.port}.")
+
+def add_serve_flags(parser: argparse.ArgumentParser) -> None:
+    """Flags of `serve` and of `app.py`."""
+    parser.add_argument("--host", help=f"address to listen on (default: GRADIO_SERVER_NAME, else {LOOPBACK})")
+    parser.add_argument("--port", type=int, help="default: GRADIO_SERVER_PORT, else 7860")
+    parser.add_argument("--slots", type=int, default=1, help="how many can talk at once (default: 1)")
+    parser.add_argument("--engine", choices=("model", "echo"), default="model", help="echo: hear yourself, no model")
+    parser.add_argument("--auth", metavar="USER:PASS", help="ask visitors for a name and a password")
+    parser.add_argument("--share", action="store_true", help="a public link through gradio's tunnel")
+    parser.add_argument("--public", action="store_true", help="allow a public address without --auth")
+
+
+def read_settings(flags: argparse.Namespace, variables: Mapping[str, str]) -> Settings:
+    """Flags win over variables; raises InvalidInput where they do not fit together."""
+    space = bool(variables.get(SPACE_VARIABLE))
+    settings = Settings(
+        host=flags.host or variables.get("GRADIO_SERVER_NAME") or LOOPBACK,
+        port=flags.port if flags.port is not None else _port(variables.get("GRADIO_SERVER_PORT")),
+        engine=flags.engine,
+        checkpoint=flags.checkpoint,
+        device=flags.device,
+        precision=flags.precision,
+        threads=flags.threads,
+        slots=flags.slots,
+        allow_surplus=flags.allow_surplus,
+        auth=_auth(flags.auth),
+        share=flags.share,
+        public=flags.public or space,
+        cache=cache_directory(variables),
+        token=hub_token(variables),
+        revision=variables.get(REVISION_VARIABLE) or None,
+        ice=_ice(variables.get(ICE_VARIABLE)),
+    )
+    _check(settings)
+    return settings
+
+
+def _check(settings: Settings) -> None:
+    if not 0 <= settings.port <= 65535:
+        raise InvalidInput(f"The port must be from 0 to 65535, not {settings.port}.")
+    if not 1 <= settings.slots <= MOST_SLOTS:
+        raise InvalidInput(f"--slots must be from 1 to {MOST_SLOTS}, not {settings.slots}.")
+    if settings.threads < 1:
+        raise InvalidInput("--threads must be 1 or more.")
+    open_to_all = settings.share or not is_loopback(settings.host)
+    if open_to_all and not (settings.auth or settings.public):
+        where = "--share" if settings.share else f"--host {settings.host}"
+        raise InvalidInput(f"{where} lets anybody in: add --auth USER:PASS, or --public if that is what you want.")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach the address."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _port(text: str | None) -> int:
+    if not text:
+        return 7860
+    try:
+        return int(text)
+    except ValueError:
+        raise InvalidInput(f"GRADIO_SERVER_PORT must be a number, not {text!r}.") from None
+
+
+def _auth(text: str | None) -> tuple[str, str] | None:
+    if text is None:
+        return None
+    user, colon, password = text.partition(":")
+    if not (user and colon and password):
+        raise InvalidInput("--auth must be USER:PASS, both not empty.")
+    return user, password
+
+
+def _ice(text: str | None) -> tuple[dict[str, Any], ...]:
+    """ICE servers as browsers know them: a JSON list of objects with `urls` and, for TURN, name and credential."""
+    if not text:
+        return ()
+    try:
+        servers = json.loads(text)
+    except ValueError:
+        raise InvalidInput(f"{ICE_VARIABLE} must be JSON, a list of ICE servers.") from None
+    if not isinstance(servers, list) or not all(isinstance(item, dict) and "urls" in item for item in servers):
+        raise InvalidInput(f"{ICE_VARIABLE} must be a JSON list of objects, each with urls.")
+    return tuple(servers)
+
+
+def parse_serve(arguments: Sequence[str], variables: Mapping[str, str]) -> Settings:
+    """Command-line words of `app.py` to settings."""
+    parser = argparse.ArgumentParser(prog="app.py", description="Serves the page.")
+    add_serve_flags(parser)
+    add_model_flags(parser)
+    return read_settings(parser.parse_args(arguments), variables)
+
+
+def add_model_flags(parser: argparse.ArgumentParser, checkpoint: str | None = None) -> None:
+    """Flags that choose the model and where it runs."""
+    parser.add_argument("--checkpoint", default=checkpoint, help="demo, mini, random, hub, or a directory")
+    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
+    parser.add_argument("--precision", choices=("auto", "float32", "bfloat16"), default="auto")
+    parser.add_argument("--threads", type=int, default=1, help="CPU threads for arithmetic (default: 1)")
+    parser.add_argument("--allow-surplus", action="store_true", help="load a checkpoint without its unknown tensors")

@@ -46,7 +46,8 @@ def _resample(pcm: Pcm, rate_hz: int) -> Pcm:
 
 def _decode(path: Path) -> tuple[npt.NDArray[np.float32], int]:
     try:
-        return soundfile.read(path, dtype="float32", always_2d=True)
+        samples, rate_hz = soundfile.read(path, dtype="float32", always_2d=True)
+        return samples, int(rate_hz)
     except soundfile.LibsndfileError:
         return _decode_with_ffmpeg(path)
 

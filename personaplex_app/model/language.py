@@ -55,6 +55,7 @@ class LanguageModel:
         The audible frame of this step is forced silence and is not returned.
         """
         state, temporal = self.state, self.weights.temporal
+        state.reset(slot)
         state.set_sampling(slot, settings)
         state.sampling.begin(slot, seed)
         hidden, logits = temporal.prefill(self._prompt_embeddings(plan), state.kv[:, slot])

@@ -7,6 +7,7 @@ Must not know: streaming state, prompts, sessions.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from safetensors import safe_open
@@ -39,15 +40,13 @@ def _empty_modules(config: LanguageConfig, device: torch.device, dtype: torch.dt
     with torch.device("meta"):
         modules = nn.ModuleDict({"temporal": TemporalTransformer(config), "depth": DepthTransformer(config)})
     modules.to(dtype).to_empty(device=device).requires_grad_(False).eval()
-    temporal = modules["temporal"]
+    temporal = cast(TemporalTransformer, modules["temporal"])
     temporal.audio_offsets = torch.arange(len(temporal.audio_offsets), device=device) * (config.audio_card + 1)
     return modules
 
 
 def _joined(modules: nn.ModuleDict, config: LanguageConfig) -> Weights:
-    temporal, depth = modules["temporal"], modules["depth"]
-    assert isinstance(temporal, TemporalTransformer) and isinstance(depth, DepthTransformer)
-    return Weights(temporal, depth, config)
+    return Weights(cast(TemporalTransformer, modules["temporal"]), cast(DepthTransformer, modules["depth"]), config)
 
 
 @torch.inference_mode()

@@ -61,6 +61,8 @@ class LanguageState:
         self.position_host = [0] * slots
         self.sampling = SamplingRows.empty(slots, device)
         self.settings = [SamplingSettings().greedy()] * slots
+        for slot in range(slots):
+            self.set_sampling(slot, self.settings[slot])
 
     def set_position(self, slot: int, position: int) -> None:
         """Places a row; the device and the host agree."""
@@ -89,6 +91,7 @@ class LanguageState:
 
     def restore(self, slot: int, row: RowState) -> None:
         """Puts a copy into a row, which then goes on as the original would have."""
+        self.reset(slot)  # nothing of a longer past may stay behind: where it is not finite, even a mask would read it
         self.kv[:, slot, :, :, : row.kv.shape[3]] = row.kv
         self.column[slot] = row.column
         self.set_position(slot, row.position)

@@ -10,8 +10,9 @@ Source of the architecture: moshi 0.2.13, `models/lm.py` and `modules/transforme
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 import torch.nn.functional as F
@@ -100,6 +101,7 @@ class TemporalTransformer(nn.Module):
         self.layers = nn.ModuleList(Layer(config.dim, config.hidden) for _ in range(config.layers))
         self.out_norm = Norm(config.dim)
         self.text_linear = Linear(config.dim, config.text_card)
+        self.audio_offsets: Tensor
         offsets = torch.arange(STREAMS - 1) * (config.audio_card + 1)
         self.register_buffer("audio_offsets", offsets, persistent=False)
 
@@ -117,7 +119,7 @@ class TemporalTransformer(nn.Module):
             hidden [B, D] after the last norm, text logits [B, V].
         """
         heads = self.config.heads
-        for layer, cache in zip(self.layers, kv, strict=True):
+        for layer, cache in zip(_layers(self.layers), kv, strict=True):
             projected = layer.in_proj(layer.norm1(x)).unflatten(-1, (3, heads, -1))
             turned = rotate(projected[:, :2], span.cos, span.sin)
             attended = _attend_step(turned[:, 0], turned[:, 1], projected[:, 2], cache, span)
@@ -137,7 +139,7 @@ class TemporalTransformer(nn.Module):
         positions = torch.arange(first, first + count, device=x.device)
         cos, sin = rotation(positions, self.config.head_dim, self.config.max_period)
         mask = positions[:, None] >= torch.arange(first + count, device=x.device)
-        for layer, cache in zip(self.layers, kv_row, strict=True):
+        for layer, cache in zip(_layers(self.layers), kv_row, strict=True):
             projected = layer.in_proj(layer.norm1(x)).unflatten(-1, (3, heads, -1)).permute(1, 2, 0, 3)
             turned = rotate(projected[:2], cos, sin)
             cache[0, :, first : first + count] = turned[1]
@@ -147,6 +149,11 @@ class TemporalTransformer(nn.Module):
             x = layer.feed_forward(x + layer.out_proj(attended[0].transpose(0, 1).flatten(1)))
         hidden = self.out_norm(x)
         return hidden, self.text_linear(hidden)
+
+
+def _layers(modules: nn.Module) -> Iterable[Layer]:
+    """A module list as what it holds."""
+    return cast("Iterable[Layer]", modules)
 
 
 def _attend_step(query: Tensor, key: Tensor, value: Tensor, cache: Tensor, span: Span) -> Tensor:
@@ -213,7 +220,7 @@ class DepthTransformer(nn.Module):
         return torch.stack(codes, dim=1)
 
     def _layers(self, step: int, x: Tensor, cache: Tensor) -> Tensor:
-        for layer, past in zip(self.steps[step], cache, strict=True):
+        for layer, past in zip(_layers(self.steps[step]), cache, strict=True):
             projected = layer.in_proj(layer.norm1(x)).unflatten(-1, (3, self.config.depth_heads, -1))
             past[0, :, :, step] = projected[:, 1]
             past[1, :, :, step] = projected[:, 2]

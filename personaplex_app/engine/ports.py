@@ -1,0 +1,56 @@
+"""What the engine needs of a stepper; `model/stepper.py` and `engine/echo.py` meet it.
+
+Must not know: who implements it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from personaplex_app.audio import Pcm
+from personaplex_app.controls import Choices, SamplingSettings
+
+
+class StepResult(Protocol):
+    """One slot's share of one step: float32 [1920], a text token, and whether the numbers were finite."""
+
+    @property
+    def pcm(self) -> Pcm: ...
+
+    @property
+    def text_token(self) -> int: ...
+
+    @property
+    def healthy(self) -> bool: ...
+
+
+class Stepper(Protocol):
+    """B slots that each turn a heard frame into a spoken one.
+
+    `open` may run on any thread and raises InvalidInput; all else runs on the tick thread alone.
+    """
+
+    @property
+    def slots(self) -> int: ...
+
+    @property
+    def voice_names(self) -> list[str]: ...
+
+    def open(self, choices: Choices) -> Any:
+        """Everything that can be prepared without the device's state; what comes back is handed to `prime`."""
+
+    def prime(self, slot: int, opening: Any) -> None:
+        """Puts a conversation's beginning into a slot."""
+
+    def step(self, heard: Mapping[int, Pcm]) -> Mapping[int, StepResult]:
+        """One frame for each slot named; the others rest."""
+
+    def set_sampling(self, slot: int, sampling: SamplingSettings) -> None:
+        """New sampling from the slot's next step on."""
+
+    def text(self, token: int) -> bytes:
+        """UTF-8 bytes of a text token; empty for padding."""
+
+    def release(self, slot: int) -> None:
+        """Wipes a slot."""

@@ -1,0 +1,60 @@
+"""What the page offers: personas, voices, starting values and what it says of the model. Pure.
+
+Must not know: gradio, the engine.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from personaplex_app.controls import SamplingSettings
+from personaplex_app.personas import Persona
+from personaplex_app.voices import NO_VOICE, describe_voice
+
+SHOWN_PERSONAS = 4
+
+TOY_NOTICE = (
+    "**This is a toy, not PersonaPlex.** A miniature of the same architecture (24 million parameters instead of "
+    "8 billion) runs on this machine's CPU and recites a closed little world: it knows the facts of its prompt and a "
+    "few hundred sentences, and mishears some questions. It says nothing of PersonaPlex's quality. "
+    "For the real thing: a GPU with 24 GB, the licence of `nvidia/personaplex-7b-v1` accepted on Hugging Face, then "
+    "`HF_TOKEN=... scripts/start --checkpoint hub`."
+)
+ECHO_NOTICE = "**Echo.** No model runs here: you hear yourself, to check the line."
+RANDOM_NOTICE = "**Random weights.** What you hear is noise; this checkpoint proves speed, not speech."
+REAL_NOTICE = "English only · use headphones · a talk remembers its last 240 seconds, prompt included."
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """The page's choices.
+
+    Attributes:
+        voices: names the checkpoint has, in order; `none` is always offered last.
+    """
+
+    personas: tuple[Persona, ...]
+    voices: tuple[str, ...]
+    sampling: SamplingSettings = field(default_factory=SamplingSettings)
+    notice: str = REAL_NOTICE
+
+    @property
+    def voice_choices(self) -> list[tuple[str, str]]:
+        """(words, name) pairs for a list to choose from."""
+        return [(describe_voice(name), name) for name in (*self.voices, NO_VOICE)]
+
+    @property
+    def persona_choices(self) -> list[tuple[str, str]]:
+        """(title, id) pairs of the first personas."""
+        return [(persona.title, persona.id) for persona in self.personas[:SHOWN_PERSONAS]]
+
+    def persona(self, persona_id: str) -> Persona:
+        """A persona by id; the first one for an id that does not exist."""
+        found = [persona for persona in self.personas if persona.id == persona_id]
+        return found[0] if found else self.personas[0]
+
+    def voice_of(self, persona: Persona) -> str:
+        """The persona's voice where this checkpoint has it, else the first there is."""
+        if persona.voice in self.voices:
+            return persona.voice
+        return self.voices[0] if self.voices else NO_VOICE

@@ -1,0 +1,108 @@
+"""Serving: settings become an engine, a page and a running server.
+
+In: `Settings`. Out: a server that runs until it is stopped, or until the engine dies (exit code 70, for a supervisor).
+Must not know: how calls work.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from pathlib import Path
+
+import gradio as gr
+from starlette.middleware import Middleware
+
+from personaplex_app.assemble import HUB, PACKAGED, RANDOM, EngineChoice, build_stepper, default_checkpoint
+from personaplex_app.engine.echo import EchoStepper
+from personaplex_app.engine.facade import Engine
+from personaplex_app.engine.ports import Stepper
+from personaplex_app.personas import load_personas
+from personaplex_app.settings import Settings
+from personaplex_app.web.calls import Calls
+from personaplex_app.web.catalogue import (
+    ECHO_NOTICE,
+    RANDOM_NOTICE,
+    REAL_NOTICE,
+    TOY_NOTICE,
+    Catalogue,
+)
+from personaplex_app.web.handler import use_small_jitter_buffer
+from personaplex_app.web.own_origin import OwnOriginOnly
+from personaplex_app.web.page import PageOptions, build_page
+
+log = logging.getLogger(__name__)
+
+PERSONAS = Path(__file__).parents[2] / "personas"
+DEMO_PERSONAS = Path(__file__).parents[1] / "checkpoints" / "demo" / "personas"
+FATAL_EXIT_CODE = 70
+LAST_WORDS_SECONDS = 2.0
+MAX_UPLOAD_BYTES = 1 << 20
+
+
+def make_stepper(settings: Settings) -> tuple[Stepper, Catalogue]:
+    """The stepper that the settings name, and what the page says of it."""
+    if settings.engine == "echo":
+        return EchoStepper(settings.slots), Catalogue(tuple(load_personas(PERSONAS)), (), notice=ECHO_NOTICE)
+    checkpoint = settings.checkpoint or default_checkpoint(settings.device, settings.token)
+    choice = EngineChoice(
+        checkpoint=checkpoint,
+        cache=settings.cache,
+        device=settings.device,
+        precision=settings.precision,
+        slots=settings.slots,
+        allow_surplus=settings.allow_surplus,
+        threads=settings.threads,
+        token=settings.token,
+        revision=settings.revision,
+    )
+    stepper = build_stepper(choice, report=log.info)
+    personas = load_personas(DEMO_PERSONAS if checkpoint == PACKAGED[0] else PERSONAS)
+    notice = {PACKAGED[0]: TOY_NOTICE, PACKAGED[1]: RANDOM_NOTICE, RANDOM: RANDOM_NOTICE, HUB: REAL_NOTICE}
+    return stepper, Catalogue(
+        personas=tuple(personas),
+        voices=tuple(stepper.voice_names),
+        sampling=stepper.config.sampling,
+        notice=notice.get(checkpoint, REAL_NOTICE),
+    )
+
+
+def exit_soon(sentence: str) -> None:
+    """The engine is dead: those who talk are told, then the process ends for its supervisor to start it anew."""
+    log.critical("%s", sentence)
+
+    def leave() -> None:
+        time.sleep(LAST_WORDS_SECONDS)
+        os._exit(FATAL_EXIT_CODE)
+
+    threading.Thread(target=leave, name="exit", daemon=True).start()
+
+
+def launch(page: gr.Blocks, settings: Settings, block: bool) -> None:
+    """Starts gradio's server on the settings' address."""
+    page.launch(
+        server_name=settings.host,
+        server_port=settings.port or None,
+        auth=settings.auth,
+        share=settings.share,
+        prevent_thread_lock=not block,
+        ssr_mode=False,
+        show_api=False,
+        quiet=False,
+        max_file_size=MAX_UPLOAD_BYTES,
+        enable_monitoring=False,
+        app_kwargs={"middleware": [Middleware(OwnOriginOnly)], "docs_url": None, "redoc_url": None},
+    )
+
+
+def serve(settings: Settings) -> None:
+    """Assembles and serves until interrupted; raises InvalidInput for what cannot be used."""
+    os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
+    use_small_jitter_buffer()
+    stepper, catalogue = make_stepper(settings)
+    ice = list(settings.ice)
+    with Engine(stepper, on_fatal=exit_soon) as engine:
+        page = build_page(engine, catalogue, Calls(), PageOptions(browser_ice=ice, server_ice=ice))
+        launch(page, settings, block=True)
