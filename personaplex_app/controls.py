@@ -90,11 +90,12 @@ def parse_seed(value: str | int | float | None) -> int:
             raise ValueError
         seed = int(value)
     except (ValueError, OverflowError):
-        raise InvalidInput(f"The seed must be a whole number from 0 to {MAX_SEED}, or empty, not {value!r}.") from None
+        shown = repr(value)[:40]
+        raise InvalidInput(f"The seed must be a whole number from 0 to {MAX_SEED}, or empty, not {shown}.") from None
     if seed == -1:
         return secrets.randbits(31)
     if not 0 <= seed <= MAX_SEED:
-        raise InvalidInput(f"The seed must be from 0 to {MAX_SEED}, or empty for a fresh one, not {seed}.")
+        raise InvalidInput(f"The seed must be from 0 to {MAX_SEED}, or empty for a fresh one.")
     return seed
 
 

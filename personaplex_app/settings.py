@@ -66,6 +66,7 @@ class Settings:
     auth: tuple[str, str] | None
     share: bool
     public: bool
+    plain_microphone: bool
     cache: Path
     token: str | None
     revision: str | None
@@ -80,6 +81,9 @@ def add_serve_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--engine", choices=("model", "echo"), default="model", help="echo: hear yourself, no model")
     parser.add_argument("--auth", metavar="USER:PASS", help="ask visitors for a name and a password")
     parser.add_argument("--share", action="store_true", help="a public link through gradio's tunnel")
+    parser.add_argument(
+        "--plain-microphone", action="store_true", help="no echo cancellation, noise suppression or gain (headphones!)"
+    )
     parser.add_argument("--public", action="store_true", help="allow a public address without --auth")
 
 
@@ -99,6 +103,7 @@ def read_settings(flags: argparse.Namespace, variables: Mapping[str, str]) -> Se
         auth=_auth(flags.auth),
         share=flags.share,
         public=flags.public or space,
+        plain_microphone=flags.plain_microphone,
         cache=cache_directory(variables),
         token=hub_token(variables),
         revision=variables.get(REVISION_VARIABLE) or None,

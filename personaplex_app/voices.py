@@ -15,9 +15,14 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}", re.ASCII)
 _OFFICIAL = re.compile(r"(NAT|VAR)([FM])(\d)")
 
 
+def is_voice_name(name: str) -> bool:
+    """Letters, digits, `_` and `-` only."""
+    return isinstance(name, str) and _NAME.fullmatch(name) is not None
+
+
 def check_voice_name(name: str) -> str:
     """The name itself, or InvalidInput: letters, digits, `_` and `-` only, so that it can never be a path."""
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
+    if not is_voice_name(name):
         raise InvalidInput(
             f"{str(name)[:40]!r} is no voice name: letters, digits, '_' and '-' only.", code="unknown_voice"
         )

@@ -105,7 +105,10 @@ def _build(config: CheckpointConfig, device: torch.device | str) -> MimiModel:
 
 def load_codec(path: Path, config: CheckpointConfig, device: torch.device, slots: int) -> Codec:
     """Mimi from a safetensors file, strictly; raises InvalidInput that names what does not fit."""
-    mimi = _build(config, device)
+    try:
+        mimi = _build(config, device)
+    except Exception as error:  # moshi asserts and indexes its way through whatever config.json says
+        raise InvalidInput(f"{path}: mimi_config in config.json is not usable: {error!r}") from None
     try:
         tensors = load_file(path, device=str(device))
         mimi.load_state_dict({name: t.float() if t.is_floating_point() else t for name, t in tensors.items()})

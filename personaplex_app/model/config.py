@@ -113,15 +113,16 @@ def read_config(path: Path) -> CheckpointConfig:
     if not isinstance(raw, dict):
         raise InvalidInput(f"{path} must hold a JSON object.")
     try:
+        language = _language(raw.get("lm_config"))
         return CheckpointConfig(
-            language=_language(raw.get("lm_config")),
-            mimi=raw.get("mimi_config"),
-            silence_codes=_codes(raw, "silence_codes", SILENCE_CODES),
-            sine_codes=_codes(raw, "sine_codes", SINE_CODES),
+            language=language,
+            mimi=_mimi(raw.get("mimi_config")),
+            silence_codes=_codes(raw, "silence_codes", SILENCE_CODES, language.audio_card),
+            sine_codes=_codes(raw, "sine_codes", SINE_CODES, language.audio_card),
             sampling=SamplingSettings.from_mapping(raw.get("sampling", {})),
-            trained_positions=raw.get("trained_positions"),
+            trained_positions=_positions(raw.get("trained_positions")),
         )
-    except (TypeError, ValueError, KeyError, InvalidInput) as error:
+    except (TypeError, ValueError, KeyError, AttributeError, OverflowError, InvalidInput) as error:
         raise InvalidInput(f"{path} is not usable: {error}") from None
 
 
@@ -135,15 +136,32 @@ def _language(raw: dict[str, Any] | None) -> LanguageConfig:
     if any(value <= 0 for value in sizes.values()):
         raise InvalidInput("every size in lm_config must be positive.")
     config = LanguageConfig(**sizes)
+    if config.dim % (2 * config.heads) or config.depth_dim % config.depth_heads:
+        raise InvalidInput("num_heads must divide dim into even widths, depformer_num_heads must divide depformer_dim.")
     scale = float(raw.get("hidden_scale", 4.125))
     depth_forward = int(raw.get("depformer_dim_feedforward") or int(scale * config.depth_dim))
     sizes["hidden"] = gating_hidden(config.dim, int(scale * config.dim))
     sizes["depth_hidden"] = gating_hidden(config.depth_dim, depth_forward)
-    return LanguageConfig(**sizes, max_period=float(raw.get("max_period", 10_000)))
+    max_period = float(raw.get("max_period", 10_000))
+    if not 1 < max_period < float("inf"):
+        raise InvalidInput("max_period must be more than 1.")
+    return LanguageConfig(**sizes, max_period=max_period)
 
 
-def _codes(raw: dict[str, Any], key: str, default: tuple[int, ...]) -> tuple[int, ...]:
+def _mimi(raw: Any) -> dict[str, Any] | None:
+    if raw is not None and not isinstance(raw, dict):
+        raise InvalidInput("mimi_config must be an object.")
+    return raw
+
+
+def _codes(raw: dict[str, Any], key: str, default: tuple[int, ...], card: int) -> tuple[int, ...]:
     codes = tuple(int(code) for code in raw.get(key, default))
-    if len(codes) != CODEBOOKS or any(code < 0 for code in codes):
-        raise InvalidInput(f"{key} must be {CODEBOOKS} codes.")
+    if len(codes) != CODEBOOKS or any(not 0 <= code < card for code in codes):
+        raise InvalidInput(f"{key} must be {CODEBOOKS} codes below {card}.")
     return codes
+
+
+def _positions(raw: Any) -> int | None:
+    if raw is not None and (not isinstance(raw, int) or raw < 1):
+        raise InvalidInput("trained_positions must be a whole number from 1 on.")
+    return raw

@@ -41,10 +41,15 @@ class Advance:
 
 
 class LanguageModel:
-    """Weights and state joined; every method runs in inference mode, on whichever thread calls."""
+    """Weights and state joined; every method runs in inference mode, on whichever thread calls.
 
-    def __init__(self, weights: Weights, slots: int) -> None:
+    Args:
+        masked: attention over all rows at once behind a mask (a GPU's way) or row by row (a CPU's); None picks.
+    """
+
+    def __init__(self, weights: Weights, slots: int, masked: bool | None = None) -> None:
         self.weights = weights
+        self._masked = weights.device.type != "cpu" if masked is None else masked
         self.config = weights.config
         self.state = LanguageState(self.config, slots, weights.device, weights.dtype)
 
@@ -117,7 +122,7 @@ class LanguageModel:
             if live[slot]
         ]
         mask = None
-        if self.weights.device.type != "cpu":
+        if self._masked:
             longest = max((length for _, _, length in rows), default=1)
             reach = min(-(-longest // SPAN_BUCKET_POSITIONS) * SPAN_BUCKET_POSITIONS, config.context)
             mask = (torch.arange(reach, device=places.device) <= state.positions[:, None])[:, None, None]

@@ -10,7 +10,8 @@ from __future__ import annotations
 import hashlib
 import io
 import tarfile
-from pathlib import Path
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
 
 import torch
 from safetensors import SafetensorError
@@ -24,7 +25,7 @@ from personaplex_app.model.checkpoint import VOICES_ARCHIVE, VOICES_DIR
 from personaplex_app.model.codec import Codec
 from personaplex_app.model.config import STREAMS, CheckpointConfig
 from personaplex_app.model.prompts import RING_POSITIONS, VoicePrompt, check_codes
-from personaplex_app.voices import check_voice_name
+from personaplex_app.voices import check_voice_name, is_voice_name
 
 MAX_VOICE_FILE_BYTES = 64 * 2**20
 MAX_VOICE_FRAMES = 750  # 60 s
@@ -85,6 +86,15 @@ def check_voice(voice: VoicePrompt, config: CheckpointConfig, name: str) -> Voic
     return voice
 
 
+def _archived(tar: tarfile.TarFile) -> Iterator[tuple[str, tarfile.TarInfo]]:
+    """The voices in an archive, by name; links, odd names and paths that lead out of it are passed over."""
+    for member in tar:
+        path = PurePosixPath(member.name)
+        inside = not path.is_absolute() and ".." not in path.parts
+        if inside and member.isreg() and path.suffix == ".pt" and is_voice_name(path.stem):
+            yield path.stem, member
+
+
 class VoiceShelf:
     """The voices that lie with a checkpoint, by name.
 
@@ -102,13 +112,13 @@ class VoiceShelf:
     def _list(self, directory: Path) -> list[str]:
         folder = directory / VOICES_DIR
         if folder.is_dir():
-            return [path.stem for path in folder.glob("*.pt") if path.is_file()]
+            return [path.stem for path in folder.glob("*.pt") if path.is_file() and is_voice_name(path.stem)]
         archive = directory / VOICES_ARCHIVE
         if not archive.is_file():
             return []
         try:
             with tarfile.open(archive, "r:gz") as tar:
-                return [Path(m.name).stem for m in tar if m.isreg() and m.name.endswith(".pt")]
+                return list({name for name, _ in _archived(tar)})
         except (tarfile.TarError, OSError, EOFError) as error:
             raise InvalidInput(f"{archive} cannot be read: {error}.") from None
 
@@ -130,14 +140,17 @@ class VoiceShelf:
         path = directory / VOICES_DIR / f"{name}.pt"
         if path.is_file():
             return read_voice_file(path)
-        with tarfile.open(directory / VOICES_ARCHIVE, "r:gz") as tar:
-            for member in tar:
-                if member.isreg() and Path(member.name).name == f"{name}.pt":
-                    file = tar.extractfile(member)
-                    if file is None or member.size > MAX_VOICE_FILE_BYTES:
-                        break
-                    return file.read()
-        raise InvalidInput(f"The voice {name} cannot be read from {VOICES_ARCHIVE}.")
+        try:
+            with tarfile.open(directory / VOICES_ARCHIVE, "r:gz") as tar:
+                for found, member in _archived(tar):
+                    if found == name:
+                        file = tar.extractfile(member)
+                        if file is None or member.size > MAX_VOICE_FILE_BYTES:
+                            break
+                        return file.read()
+        except (tarfile.TarError, OSError, EOFError):
+            pass  # the files changed since the voices were listed
+        raise InvalidInput(f"The voice {name} cannot be read from {VOICES_DIR}/ or {VOICES_ARCHIVE}.")
 
     def _read_kept(self, path: Path, name: str) -> VoicePrompt | None:
         try:

@@ -10,6 +10,7 @@ jitter buffer waits for four packets by default; `use_small_jitter_buffer` makes
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Callable
@@ -38,7 +39,8 @@ SILENT_PEER_SECONDS = 3.0
 PEER_LOST = "The connection was lost."
 NO_ARGS = "The page's settings did not arrive. Reload the page and try again."
 UNEXPECTED = "Something failed on the server and the call was ended. Start again."
-GRACE_SECONDS = 0.012  # how long an empty queue may wait for a frame before silence fills it
+LOOK_SECONDS = 0.008
+GRACE_SECONDS = 0.022  # an empty queue still has a packet on its way, and 40 ms until the next is due
 UPDATE_SECONDS = 0.08
 
 Emitted: TypeAlias = AdditionalOutputs | CloseStream | tuple[int, np.ndarray[Any, Any]] | None
@@ -82,6 +84,7 @@ class CallHandler(AsyncStreamHandler):
         self._shown_at = 0.0
         self._seen_args: Any = None
         self._last_packet_at = time.monotonic()
+        self._empty_since: float | None = None
         self._watchdog: asyncio.Task[None] | None = None
 
     def copy(self) -> CallHandler:
@@ -153,23 +156,32 @@ class CallHandler(AsyncStreamHandler):
             return await self._goodbye()
         frame = self._session.take_spoken() if self._session else None
         if frame is not None:
+            self._empty_since = None
             piece = self.pacer.frame(frame.pcm, self._waiting_ms)
             return None if piece is None else self._packet(piece)
-        if not await self._wait_for_change() and self._waiting_ms == 0 and not self._closed:
-            return self._packet(self.pacer.fill())
-        return None
+        await self._wait_for_change()
+        return self._packet(self.pacer.fill()) if self._gap_is_due() else None
+
+    def _gap_is_due(self) -> bool:
+        """Whether the queue has been empty for so long that silence must fill it."""
+        if self._waiting_ms > 0 or self._closed:
+            self._empty_since = None
+            return False
+        if self._empty_since is None:
+            self._empty_since = time.monotonic()
+        if time.monotonic() - self._empty_since < GRACE_SECONDS:
+            return False
+        self._empty_since = None
+        return True
 
     def _packet(self, pcm: Any) -> tuple[int, np.ndarray[Any, Any]]:
         return WIRE_RATE_HZ, self._up.push(pcm).reshape(1, -1)
 
-    async def _wait_for_change(self) -> bool:
-        """Waits a moment for the session to have something; True when it has."""
-        try:
-            await asyncio.wait_for(self._changed.wait(), GRACE_SECONDS)
-        except TimeoutError:
-            return False
-        self._changed.clear()
-        return True
+    async def _wait_for_change(self) -> None:
+        """Waits a moment for the session to have something."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._changed.wait(), LOOK_SECONDS)
+            self._changed.clear()
 
     @property
     def _waiting_ms(self) -> float:

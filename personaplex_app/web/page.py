@@ -20,6 +20,7 @@ from personaplex_app.web.catalogue import Catalogue
 from personaplex_app.web.handler import connect_stream, make_call_component
 
 MICROPHONE = {"echoCancellation": True, "noiseSuppression": True, "autoGainControl": True, "channelCount": 1}
+PLAIN_MICROPHONE = {"echoCancellation": False, "noiseSuppression": False, "autoGainControl": False, "channelCount": 1}
 STATUS_SECONDS = 1.0
 CSS = """
 .gradio-container { max-width: 1040px !important; margin: 0 auto; }

@@ -6,6 +6,7 @@ Must not know: how calls work.
 
 from __future__ import annotations
 
+import importlib
 import logging
 import os
 import threading
@@ -31,7 +32,7 @@ from personaplex_app.web.catalogue import (
 )
 from personaplex_app.web.handler import use_small_jitter_buffer
 from personaplex_app.web.own_origin import OwnOriginOnly
-from personaplex_app.web.page import PageOptions, build_page
+from personaplex_app.web.page import MICROPHONE, PLAIN_MICROPHONE, PageOptions, build_page
 
 log = logging.getLogger(__name__)
 
@@ -100,9 +101,11 @@ def launch(page: gr.Blocks, settings: Settings, block: bool) -> None:
 def serve(settings: Settings) -> None:
     """Assembles and serves until interrupted; raises InvalidInput for what cannot be used."""
     os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
+    importlib.import_module("pandas")  # gradio's queue would import it in the first call: two seconds of broken sound
     use_small_jitter_buffer()
     stepper, catalogue = make_stepper(settings)
     ice = list(settings.ice)
     with Engine(stepper, on_fatal=exit_soon) as engine:
-        page = build_page(engine, catalogue, Calls(), PageOptions(browser_ice=ice, server_ice=ice))
+        microphone = PLAIN_MICROPHONE if settings.plain_microphone else MICROPHONE
+        page = build_page(engine, catalogue, Calls(), PageOptions(ice, ice, microphone))
         launch(page, settings, block=True)

@@ -40,6 +40,14 @@ def test_greedy_tokens_are_the_reference_s(
     np.testing.assert_array_equal(ours, theirs)
 
 
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_masked_attention_gives_the_same_tokens(
+    case: Case, mini_weights: Weights, mini_checkpoint: Checkpoint, reference: Reference
+) -> None:
+    ours, theirs = case_talk(case, mini_weights, mini_checkpoint, reference, masked=True)
+    np.testing.assert_array_equal(ours, theirs)
+
+
 @pytest.mark.parametrize("case", [case for case in CASES if case.context], ids=str)
 def test_wrapping_cases_depend_on_the_ring_s_size(
     case: Case, mini_weights: Weights, mini_checkpoint: Checkpoint, reference: Reference

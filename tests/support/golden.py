@@ -71,9 +71,11 @@ def with_context(weights: Weights, context: int | None) -> Weights:
     return replace(weights, config=replace(weights.config, context=context)) if context else weights
 
 
-def talk(weights: Weights, plan: PromptPlan, user_codes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def talk(
+    weights: Weights, plan: PromptPlan, user_codes: npt.NDArray[np.int64], masked: bool | None = None
+) -> npt.NDArray[np.int64]:
     """A greedy talk, one slot; returns int64 [9, T], text and agent codes of the step of each user frame."""
-    model = LanguageModel(weights, 1)
+    model = LanguageModel(weights, 1, masked)
     model.prime(0, plan, GREEDY, 0)
     columns = []
     for frame in torch.from_numpy(user_codes).T.to(weights.device):
@@ -83,12 +85,12 @@ def talk(weights: Weights, plan: PromptPlan, user_codes: npt.NDArray[np.int64]) 
 
 
 def case_talk(
-    case: Case, weights: Weights, checkpoint: Checkpoint, reference: Reference
+    case: Case, weights: Weights, checkpoint: Checkpoint, reference: Reference, masked: bool | None = None
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Our columns and the reference's, lined up: its call c is our call c - 1."""
     plan = case_plan(case, checkpoint, reference)
     assert plan.frames == reference[f"{case.name}_prompt_frames"]
-    ours = talk(with_context(weights, case.context), plan, reference[f"{case.name}_user_codes"])
+    ours = talk(with_context(weights, case.context), plan, reference[f"{case.name}_user_codes"], masked)
     return ours[:, :-1], reference[f"{case.name}_step_outputs"][:9, 1:]
 
 

@@ -1,0 +1,163 @@
+"""A voice's name is never a path: five hundred hostile ones are refused and not one file is opened."""
+
+from __future__ import annotations
+
+import builtins
+import io
+import os
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from personaplex_app.errors import InvalidInput
+from personaplex_app.model.config import CheckpointConfig
+from personaplex_app.model.voice_file import VoiceShelf
+from personaplex_app.voices import check_voice_name, describe_voice
+
+ODD = (
+    "",
+    " ",
+    ".",
+    "..",
+    "-rf",
+    "_x",
+    "/etc/passwd",
+    "../../etc/passwd",
+    "..\\..\\windows\\system32",
+    "C:\\secrets",
+    "~/.ssh/id_rsa",
+    "file:///etc/passwd",
+    "http://169.254.169.254/",
+    "TINY0.pt",
+    "TINY0\x00",
+    "\x00",
+    "TINY0/../TINY0",
+    "TINY0\n",
+    "TINY0 ",
+    "ＴＩＮＹ０",
+    "TINY٠",
+    "․․/TINY0",
+    "‥/TINY0",
+    "．．／etc／passwd",
+    "%2e%2e%2fetc%2fpasswd",
+    "$(id)",
+    "`id`",
+    "TINY0;id",
+    "{TINY0}",
+    "<script>",
+    "é",
+    "😀",
+    "x" * 33,
+    "x" * 100_000,
+    "CON:",
+    "\ud800",
+)
+PIECES = (
+    "../",
+    "..\\",
+    "/",
+    "\x00",
+    "․․/",
+    "%2e%2e/",
+    "etc",
+    "passwd",
+    "TINY0",
+    ".pt",
+    "～",
+    "\u202e",
+    "\n",
+    "//",
+    "‥",
+)
+
+
+def _hostile() -> list[str]:
+    dice, names = random.Random(0), list(ODD)
+    while len(names) < 500:
+        name = "".join(dice.choice(PIECES) for _ in range(dice.randrange(1, 9)))
+        if not name.isascii() or not name.replace("_", "").isalnum():
+            names.append(name)
+    return names
+
+
+@pytest.fixture
+def shelf(tmp_path: Path) -> VoiceShelf:
+    """A shelf with one name on it, in a folder beside which a secret lies."""
+    (tmp_path / "checkpoint" / "voices").mkdir(parents=True)
+    (tmp_path / "checkpoint" / "voices" / "TINY0.pt").write_bytes(b"x")
+    (tmp_path / "secret.pt").write_bytes(b"x")
+    return VoiceShelf(tmp_path / "checkpoint", tmp_path / "cache", CheckpointConfig())
+
+
+@pytest.fixture
+def no_files() -> Iterator[list[object]]:
+    """Every way to open or look at a file, forbidden; gives the list of attempts."""
+    attempts: list[object] = []
+
+    def forbidden(*arguments: object, **named: object) -> None:
+        attempts.append(arguments)
+        raise AssertionError(f"a file is touched: {arguments!r}")
+
+    with pytest.MonkeyPatch.context() as patch:
+        for place, name in ((builtins, "open"), (io, "open"), (os, "open"), (os, "stat"), (torch, "load")):
+            patch.setattr(place, name, forbidden)
+        for name in ("open", "stat", "exists", "is_file", "read_bytes"):
+            patch.setattr(Path, name, forbidden)
+        yield attempts
+
+
+def test_five_hundred_hostile_names_are_refused_and_no_file_is_opened(
+    shelf: VoiceShelf, no_files: list[object]
+) -> None:
+    refused = 0
+    for name in _hostile():
+        with pytest.raises(InvalidInput) as error:
+            shelf.load(name)
+        refused += error.value.code == "unknown_voice" and len(error.value.sentence) < 400
+    assert refused == 500 and not no_files
+
+
+def test_a_proper_name_that_is_not_there_opens_nothing_either(shelf: VoiceShelf, no_files: list[object]) -> None:
+    with pytest.raises(InvalidInput, match="There is no voice NATF0; this checkpoint has TINY0") as error:
+        shelf.load("NATF0")
+    assert error.value.code == "unknown_voice" and not no_files
+
+
+@pytest.mark.parametrize("name", [None, 3, b"TINY0", ["TINY0"]])
+def test_what_is_no_text_is_no_name(name: object) -> None:
+    with pytest.raises(InvalidInput, match="is no voice name"):
+        check_voice_name(name)
+
+
+@given(st.text())
+def test_a_name_that_passes_can_only_be_a_file_s_stem(name: str) -> None:
+    try:
+        checked = check_voice_name(name)
+    except InvalidInput:
+        return
+    assert checked == name and name.isascii() and 1 <= len(name) <= 32
+    assert Path("voices", f"{name}.pt").parts == ("voices", f"{name}.pt")
+
+
+@pytest.mark.parametrize("name", ["NATF0", "VARM4", "TINY0", "none", "my-voice_2", "x" * 32])
+def test_proper_names_pass(name: str) -> None:
+    assert check_voice_name(name) == name
+
+
+@pytest.mark.parametrize(
+    ("name", "description"),
+    [
+        ("NATF0", "NATF0 · natural, female"),
+        ("VARM4", "VARM4 · varied, male"),
+        ("TINY0", "TINY0"),
+        ("NATF0x", "NATF0x"),
+        ("none", "no voice prompt"),
+    ],
+)
+def test_names_are_described_for_people(name: str, description: str) -> None:
+    assert describe_voice(name) == description
