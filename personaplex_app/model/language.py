@@ -19,6 +19,7 @@ from personaplex_app.model import sampling as draws
 from personaplex_app.model.config import AGENT, CODEBOOKS, USER
 from personaplex_app.model.loading import Weights
 from personaplex_app.model.prompts import PromptPlan
+from personaplex_app.model.rebuild import Rebuilder
 from personaplex_app.model.state import LanguageState, RowState
 from personaplex_app.model.transformer import Span, rotation
 
@@ -45,12 +46,16 @@ class LanguageModel:
 
     Args:
         masked: attention over all rows at once behind a mask (a GPU's way) or row by row (a CPU's); None picks.
+        trained_positions: where the model has learned a shorter past than its context, how short.
     """
 
-    def __init__(self, weights: Weights, slots: int, masked: bool | None = None) -> None:
+    def __init__(
+        self, weights: Weights, slots: int, masked: bool | None = None, trained_positions: int | None = None
+    ) -> None:
         self.weights = weights
         self._masked = weights.device.type != "cpu" if masked is None else masked
         self.config = weights.config
+        self._rebuilder = Rebuilder(weights.temporal, trained_positions) if trained_positions else None
         self.state = LanguageState(self.config, slots, weights.device, weights.dtype)
 
     @torch.inference_mode()
@@ -63,7 +68,10 @@ class LanguageModel:
         state.reset(slot)
         state.set_sampling(slot, settings)
         state.sampling.begin(slot, seed)
-        hidden, logits = temporal.prefill(self._prompt_embeddings(plan), state.kv[:, slot])
+        embeddings = self._prompt_embeddings(plan)
+        hidden, logits = temporal.prefill(embeddings, state.kv[:, slot])
+        if self._rebuilder:
+            self._rebuilder.begin(slot, embeddings)
         state.set_position(slot, plan.frames)
         column = plan.after.to(self.weights.device).clone()
         noise = draws.uniform_noise(state.sampling.seed[slot : slot + 1], state.sampling.steps[slot : slot + 1])
@@ -104,13 +112,24 @@ class LanguageModel:
             codes=torch.cat([state.column[:, 1:2], codes[:, 1:]], dim=1),
             healthy=torch.isfinite(logits.sum(-1)) & torch.isfinite(hidden.sum(-1)),
         )
+        fed = state.column.clone() if self._rebuilder else None
         column = torch.cat([text[:, None], codes, state.column[:, USER.start : USER.start + 1], user_codes[:, 1:]], 1)
         state.column.copy_(torch.where(mask[:, None], column, state.column))
         state.sampling.note_text(text, mask)
         state.positions += mask
         for slot, on in enumerate(live):
             state.position_host[slot] += on
+            if on and fed is not None:
+                self._rebuild(slot, fed[slot])
         return result
+
+    def _rebuild(self, slot: int, fed: Tensor) -> None:
+        assert self._rebuilder is not None
+        state, position = self.state, self.state.position_host[slot]
+        run = state.sampling.padding_run[slot]
+        shorter = self._rebuilder.after_step(slot, fed, position, run, state.kv[:, slot])
+        if shorter != position:
+            state.set_position(slot, shorter)
 
     def _span(self, live: list[bool]) -> Span:
         state, config = self.state, self.config
@@ -154,14 +173,18 @@ class LanguageModel:
     @torch.inference_mode()
     def save(self, slot: int) -> RowState:
         """A copy of a row, to restore here or in another row later."""
-        return self.state.save(slot)
+        return self.state.save(slot, self._rebuilder.save(slot) if self._rebuilder else None)
 
     @torch.inference_mode()
     def restore(self, slot: int, row: RowState) -> None:
         """Puts a copy back; the row goes on as the original did."""
         self.state.restore(slot, row)
+        if self._rebuilder:
+            self._rebuilder.restore(slot, row.rebuild)
 
     @torch.inference_mode()
     def reset(self, slot: int) -> None:
         """A row as new."""
         self.state.reset(slot)
+        if self._rebuilder:
+            self._rebuilder.forget(slot)

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from personaplex_app.controls import SamplingSettings
 from personaplex_app.model.config import STREAMS, LanguageConfig
+from personaplex_app.model.rebuild import RowRebuild
 from personaplex_app.model.sampling import SamplingRows
 
 
@@ -25,6 +26,7 @@ class RowState:
     Attributes:
         kv: [L, 2, H, used, E]. column: int64 [K]. sampling: name -> value of the row, as `SamplingRows` names them.
         position: the next position to feed. settings: what the row's sampling was set from.
+        rebuild: what a model with a short trained past remembers to rebuild from, or None.
     """
 
     kv: Tensor
@@ -32,11 +34,15 @@ class RowState:
     sampling: dict[str, Tensor]
     position: int
     settings: SamplingSettings
+    rebuild: RowRebuild | None = None
 
     @property
     def bytes(self) -> int:
         """Memory that this copy holds."""
         tensors = [self.kv, self.column, *self.sampling.values()]
+        if self.rebuild is not None:
+            tensors += [self.rebuild.prompt, *self.rebuild.recent]
+            tensors += [part for part in (self.rebuild.wanted, self.rebuild.shadow) if part is not None]
         return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 
 
@@ -82,12 +88,12 @@ class LanguageState:
         self.set_sampling(slot, SamplingSettings().greedy())
         self.sampling.begin(slot, 0)
 
-    def save(self, slot: int) -> RowState:
+    def save(self, slot: int, rebuild: RowRebuild | None = None) -> RowState:
         """Copies one row."""
         used = min(self.position_host[slot], self.config.context)
         rows = {field.name: getattr(self.sampling, field.name)[slot].clone() for field in fields(SamplingRows)}
         kv = self.kv[:, slot, :, :, :used].clone()
-        return RowState(kv, self.column[slot].clone(), rows, self.position_host[slot], self.settings[slot])
+        return RowState(kv, self.column[slot].clone(), rows, self.position_host[slot], self.settings[slot], rebuild)
 
     def restore(self, slot: int, row: RowState) -> None:
         """Puts a copy into a row, which then goes on as the original would have."""

@@ -80,7 +80,7 @@ class SpeechStepper:
         self.slots = codec.slots
         self.config = config
         self.tokenizer = tokenizer
-        self.language = LanguageModel(weights, self.slots)
+        self.language = LanguageModel(weights, self.slots, trained_positions=config.trained_positions)
         self.codec = codec
         self._voices = voices
         self._heard = np.zeros((self.slots, FRAME_SAMPLES), dtype=np.float32)
