@@ -61,10 +61,17 @@ class SamplingSettings:
 
 
 def _check_range(name: str, value: Any, low: float, high: float) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise InvalidInput(f"{_words(name)} must be a number from {low:g} to {high:g}, not {value!r}.")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not _is_finite(value):
+        raise InvalidInput(f"{_words(name)} must be a number from {low:g} to {high:g}, not {repr(value)[:40]}.")
     if not low <= value <= high:
         raise InvalidInput(f"{_words(name)} must be from {low:g} to {high:g}, not {value:g}.")
+
+
+def _is_finite(value: int | float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number beyond what a float can hold
+        return False
 
 
 def _check_whole(name: str, value: Any, low: int, high: int) -> None:
@@ -89,7 +96,7 @@ def parse_seed(value: str | int | float | None) -> int:
         if isinstance(value, float) and not value.is_integer():
             raise ValueError
         seed = int(value)
-    except (ValueError, OverflowError):
+    except (TypeError, ValueError, OverflowError):
         shown = repr(value)[:40]
         raise InvalidInput(f"The seed must be a whole number from 0 to {MAX_SEED}, or empty, not {shown}.") from None
     if seed == -1:

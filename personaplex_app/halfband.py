@@ -31,6 +31,8 @@ class HalveRate:
 
     def push(self, pcm: Pcm) -> Pcm:
         """float32 [2n] to float32 [n]."""
+        if not len(pcm):  # numpy would take the filter's tail for the sound
+            return pcm
         joined = np.concatenate([self._tail, pcm])
         self._tail = joined[len(joined) - (TAPS - 1) :]
         return np.convolve(joined, _TAPS, mode="valid")[::2].astype(np.float32)
@@ -44,6 +46,8 @@ class DoubleRate:
 
     def push(self, pcm: Pcm) -> Pcm:
         """float32 [n] to float32 [2n]."""
+        if not len(pcm):
+            return pcm
         spread = np.zeros(2 * len(pcm), dtype=np.float32)
         spread[::2] = 2.0 * pcm
         joined = np.concatenate([self._tail, spread])

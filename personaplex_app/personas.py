@@ -63,7 +63,7 @@ def read_persona(path: Path) -> Persona:
     """One file; InvalidInput names the file, the line and what can stand there."""
     try:
         root = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
         raise InvalidInput(f"{path.name} is not readable YAML: {' '.join(str(error).split())}") from None
     if not isinstance(root, yaml.MappingNode):
         raise InvalidInput(f"{path.name} must hold a mapping with the keys {', '.join(_KNOWN)}.")
@@ -89,9 +89,16 @@ def _values(root: yaml.MappingNode, path: Path) -> dict[str, Any]:
             raise InvalidInput(f"{path.name}, line {line}: unknown key {key!r}; known are {', '.join(_KNOWN)}.")
         if key in values:
             raise InvalidInput(f"{path.name}, line {line}: {key!r} stands there twice.")
-        value = yaml.SafeLoader("").construct_object(value_node, deep=True)
-        values[key] = _checked(key, value, f"{path.name}, line {line}: {key!r}")
+        where = f"{path.name}, line {line}: {key!r}"
+        values[key] = _checked(key, _constructed(value_node, where), where)
     return values
+
+
+def _constructed(node: yaml.Node, where: str) -> Any:
+    try:
+        return yaml.SafeLoader("").construct_object(node, deep=True)
+    except Exception:  # YAML's own tags raise whatever an impossible date, number or alias led to
+        raise InvalidInput(f"{where} holds something that is no plain YAML.") from None
 
 
 def _checked(key: str, value: Any, where: str) -> Any:

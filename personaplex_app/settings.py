@@ -160,7 +160,7 @@ def _ice(text: str | None) -> tuple[dict[str, Any], ...]:
         return ()
     try:
         servers = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise InvalidInput(f"{ICE_VARIABLE} must be JSON, a list of ICE servers.") from None
     if not isinstance(servers, list) or not all(isinstance(item, dict) and "urls" in item for item in servers):
         raise InvalidInput(f"{ICE_VARIABLE} must be a JSON list of objects, each with urls.")

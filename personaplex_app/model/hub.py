@@ -50,7 +50,7 @@ def fetch_checkpoint(token: str | None, revision: str | None, cache: Path, repor
         folder = _download(commit, token, report)
     except (HfHubHTTPError, OfflineModeIsEnabled, LocalEntryNotFoundError, OSError) as error:
         raise InvalidInput(_sentence(error, pinned or DEFAULT_REVISION)) from None
-    write_pin(cache, commit)
+    write_pin(cache, folder.name)  # a snapshot lies under its commit, whatever it was asked for by
     return folder
 
 
@@ -81,6 +81,9 @@ def write_pin(cache: Path, commit: str) -> None:
 
 def _sentence(error: Exception, revision: str) -> str:
     """What went wrong with the Hub, and what mends it."""
+    cause = error.__cause__
+    if isinstance(error, LocalEntryNotFoundError) and isinstance(cause, OSError) and hasattr(cause, "response"):
+        error = cause if cause.response is not None else error  # the Hub did answer; the cache was asked after that
     status = getattr(getattr(error, "response", None), "status_code", None)
     if isinstance(error, RevisionNotFoundError):
         return f"{REPOSITORY} has no revision {revision}; unset PERSONAPLEX_REVISION or name one that exists."

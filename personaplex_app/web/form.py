@@ -60,7 +60,7 @@ class Form:
 def _number(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise InvalidInput(f"The {name} must be a number, not {str(value)[:40]!r}.")
-    return float(value)
+    return value
 
 
 def _whole(name: str, value: Any) -> int:

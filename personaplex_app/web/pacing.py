@@ -76,7 +76,9 @@ class SpokenPacer:
             self.counters.torn += 1
             self.cushion_ms = min(LARGEST_CUSHION_MS, self.cushion_ms + PACKET_MS)
         self._broken = True
-        return self._joined(silence(PACKET_SAMPLES))
+        piece = self._joined(silence(PACKET_SAMPLES))
+        self._broken = True  # speech that follows does not continue the silence either
+        return piece
 
     def _joined(self, pcm: Pcm) -> Pcm:
         """Where the sound was broken, fades from the last sample sent into the new piece."""

@@ -13,6 +13,7 @@ import gradio as gr
 
 from personaplex_app.controls import MAX_PENALTY, MAX_TEMPERATURE
 from personaplex_app.engine.facade import Engine
+from personaplex_app.engine.slots import full_sentence
 from personaplex_app.personas import Persona
 from personaplex_app.web.call_view import CallView
 from personaplex_app.web.calls import Calls
@@ -51,10 +52,17 @@ def build_page(engine: Engine, catalogue: Catalogue, calls: Calls, options: Page
             with gr.Column(scale=3):
                 fields = _choices_column(catalogue)
             with gr.Column(scale=2):
-                call = make_call_component(engine, calls, options.browser_ice, **_call_options(options))
+                call = make_call_component(engine, calls, **_call_options(options))
                 shown = _call_column()
         connect_stream(call, engine, calls, inputs=fields, outputs=shown)
-        gr.Timer(STATUS_SECONDS).tick(
+        _show_when_idle(page, call, shown, engine, calls)
+    return page
+
+
+def _show_when_idle(page: gr.Blocks, call: Any, shown: list[Any], engine: Engine, calls: Calls) -> None:
+    """Keeps the boxes true while no call runs: at once when the page opens, then every second."""
+    for event in (page.load, gr.Timer(STATUS_SECONDS).tick):
+        event(
             lambda value: _idle_words(value, engine, calls),
             inputs=[call],
             outputs=shown,
@@ -62,7 +70,6 @@ def build_page(engine: Engine, catalogue: Catalogue, calls: Calls, options: Page
             concurrency_limit=None,
             queue=False,
         )
-    return page
 
 
 def _blocks() -> gr.Blocks:
@@ -80,6 +87,7 @@ def _call_options(options: PageOptions) -> dict[str, Any]:
         "modality": "audio",
         "full_screen": False,
         "track_constraints": options.microphone,
+        "rtc_configuration": {"iceServers": options.browser_ice},
         "server_rtc_configuration": {"iceServers": options.server_ice},
         "button_labels": {"start": "Talk", "waiting": "Connecting ...", "stop": "Stop"},
     }
@@ -166,5 +174,5 @@ def _line_words(engine: Engine) -> str:
     if status.failed:
         return status.failed
     if not status.free:
-        return "Every line is taken right now."
+        return full_sentence(status.slots)
     return f"Ready: {status.free} of {status.slots} lines free."

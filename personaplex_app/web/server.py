@@ -30,7 +30,7 @@ from personaplex_app.web.catalogue import (
     TOY_NOTICE,
     Catalogue,
 )
-from personaplex_app.web.handler import use_small_jitter_buffer
+from personaplex_app.web.handler import use_clear_encoder, use_small_jitter_buffer
 from personaplex_app.web.own_origin import OwnOriginOnly
 from personaplex_app.web.page import MICROPHONE, PLAIN_MICROPHONE, PageOptions, build_page
 
@@ -103,6 +103,7 @@ def serve(settings: Settings) -> None:
     os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
     importlib.import_module("pandas")  # gradio's queue would import it in the first call: two seconds of broken sound
     use_small_jitter_buffer()
+    use_clear_encoder()
     stepper, catalogue = make_stepper(settings)
     ice = list(settings.ice)
     with Engine(stepper, on_fatal=exit_soon) as engine:

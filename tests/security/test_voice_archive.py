@@ -63,3 +63,19 @@ def test_a_broken_archive_is_told(packed: VoiceShelf, tmp_path: Path, mini_check
         VoiceShelf(tmp_path / "packed", tmp_path / "cache", mini_checkpoint.config)
     with pytest.raises(InvalidInput, match="NATF0 cannot be read"):
         packed.load("NATF0")
+
+
+def test_a_voice_that_vanished_is_told(mini_checkpoint: Checkpoint, tmp_path: Path) -> None:
+    (tmp_path / "voices").mkdir()
+    (tmp_path / "voices" / "X.pt").write_bytes(b"x")
+    shelf = VoiceShelf(tmp_path, tmp_path / "cache", mini_checkpoint.config)
+    (tmp_path / "voices" / "X.pt").unlink()
+    with pytest.raises(InvalidInput, match="The voice X cannot be read"):
+        shelf.load("X")
+
+
+def test_files_whose_names_are_no_names_are_not_listed(mini_checkpoint: Checkpoint, tmp_path: Path) -> None:
+    (tmp_path / "voices").mkdir()
+    for name in ("my voice", "._NATF0", "NATF0"):
+        (tmp_path / "voices" / f"{name}.pt").write_bytes(b"x")
+    assert VoiceShelf(tmp_path, tmp_path / "cache", mini_checkpoint.config).names == ["NATF0"]

@@ -186,13 +186,6 @@ def test_bfloat16_embeddings_are_taken(
     assert voice.embeddings.dtype == torch.bfloat16 and (first == second).all()
 
 
-def test_a_voice_that_vanished_is_told(shelf_of: Callable[[bytes], VoiceShelf], tmp_path: Path) -> None:
-    shelf = shelf_of(b"x")
-    (tmp_path / "checkpoint" / "voices" / "X.pt").unlink()
-    with pytest.raises(InvalidInput, match="The voice X cannot be read"):
-        shelf.load("X")
-
-
 def test_no_voices_at_all(mini_checkpoint: Checkpoint, tmp_path: Path) -> None:
     for directory in (None, tmp_path):
         shelf = VoiceShelf(directory, tmp_path / "cache", mini_checkpoint.config)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 from personaplex_app.audio import Pcm
 
@@ -96,15 +96,26 @@ def browser_page(url: str, microphone: Path, width: int = 1200, height: int = 10
             args=[*FLAGS, f"--use-file-for-fake-audio-capture={microphone}"],
         )
         try:
-            context = browser.new_context(viewport={"width": width, "height": height})
-            context.add_init_script(TAP)
-            page = context.new_page()
-            page.goto(url)
-            page.wait_for_selector("#call button", timeout=60_000)
-            page.add_style_tag(content=HIDE_WAVE)
-            yield page
+            yield _open(browser, url, width, height)
         finally:
             browser.close()
+
+
+def second_visitor(page: Page, url: str) -> Page:
+    """Another visitor, with a profile of its own, in the same browser."""
+    browser = page.context.browser
+    assert browser is not None
+    return _open(browser, url, 1200, 1000)
+
+
+def _open(browser: Browser, url: str, width: int, height: int) -> Page:
+    context = browser.new_context(viewport={"width": width, "height": height})
+    context.add_init_script(TAP)
+    page = context.new_page()
+    page.goto(url)
+    page.wait_for_selector("#call button", timeout=60_000)
+    page.add_style_tag(content=HIDE_WAVE)
+    return page
 
 
 def start_call(page: Page, wait_connected: bool = True) -> None:

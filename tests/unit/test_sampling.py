@@ -32,7 +32,7 @@ def _draws(temperature: float, top_k: int, count: int = 20_000, widest: int = VO
     return draw(rows, torch.full((count,), temperature), torch.full((count,), top_k), _noise(count), widest)
 
 
-def test_temperature_zero_is_greedy_beside_any_neighbour() -> None:
+def test_temperature_zero_is_greedy() -> None:
     assert (_draws(0.0, 5, 100) == LOGITS.argmax()).all()
     assert (_draws(0.0, 0, 100, widest=1) == LOGITS.argmax()).all()
 
@@ -47,8 +47,7 @@ def test_draws_follow_softmax() -> None:
 
 
 def test_top_k_keeps_the_best_k_and_their_proportions() -> None:
-    drawn = _draws(1.0, 3)
-    best = LOGITS.topk(3).indices
+    drawn, best = _draws(1.0, 3), LOGITS.topk(3).indices
     assert set(drawn.tolist()) == set(best.tolist())
     expected = torch.softmax(LOGITS[best], 0) * len(drawn)
     found = torch.bincount(drawn, minlength=VOCABULARY)[best]
@@ -144,9 +143,9 @@ def test_penalty_looks_back_no_further_than_its_window() -> None:
 
 
 def test_penalty_one_and_an_empty_window_change_nothing() -> None:
-    logits = torch.randn(2, 8)
-    assert torch.equal(penalize(logits, _recent(1, 2).expand(2, -1), torch.tensor([64, 64]), torch.ones(2)), logits)
-    assert torch.equal(penalize(logits, _recent().expand(2, -1), torch.tensor([64, 64]), torch.full((2,), 2.0)), logits)
+    logits, window = torch.randn(1, 8), torch.tensor([WINDOW])
+    for recent, rate in ((_recent(1, 2), 1.0), (_recent(), 2.0)):
+        assert torch.equal(penalize(logits, recent, window, torch.tensor([rate])), logits)
 
 
 def _rows(slots: int = 1) -> SamplingRows:

@@ -1,0 +1,60 @@
+"""Browser tests: microphones as files, servers as subprocesses with a window into them."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import soundfile
+
+from personaplex_app.audio import Pcm
+
+PROBE = Path(__file__).parents[1] / "support" / "probe_server.py"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "browser" in item.path.parts:
+            item.add_marker(pytest.mark.browser)
+
+
+@pytest.fixture
+def microphone(tmp_path: Path) -> Any:
+    """Writes float32 sound as the WAV that Chromium plays."""
+
+    def write(pcm: Pcm, rate_hz: int = 24_000, name: str = "mic.wav") -> Path:
+        path = tmp_path / name
+        soundfile.write(path, np.asarray(pcm), rate_hz)
+        return path
+
+    return write
+
+
+class Probe:
+    """What the server under test says of its sessions, and a switch that makes it fail."""
+
+    def __init__(self, folder: Path) -> None:
+        self.out, self.fail = folder / "sessions.json", folder / "fail"
+        self.variables = {"PROBE_OUT": str(self.out), "PROBE_FAIL": str(self.fail)}
+
+    def sessions(self) -> list[dict[str, Any]]:
+        """Every session so far, oldest first; fresh within half a second."""
+        time.sleep(1.1)
+        return json.loads(self.out.read_text()) if self.out.exists() else []
+
+
+@pytest.fixture
+def probe(tmp_path: Path) -> Probe:
+    return Probe(tmp_path)
+
+
+@pytest.fixture
+def demo_directory() -> Path:
+    """The packaged trained miniature."""
+    import personaplex_app
+
+    return Path(personaplex_app.__file__).parent / "checkpoints" / "demo"

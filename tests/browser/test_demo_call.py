@@ -1,0 +1,48 @@
+"""The trained miniature in a real browser: a spoken question is answered aloud, the transcript is what was decoded."""
+
+from __future__ import annotations
+
+import numpy as np
+import soxr
+from sentencepiece import SentencePieceProcessor
+from support.browser import browser_page, collected, start_call, stop_call, text_of, wait_for_text
+from support.served import served
+from support.speech import listen, pause, speak
+
+from .conftest import PROBE
+
+PADDING = (0, 3)
+
+
+def test_a_spoken_question_is_answered_aloud(microphone, probe, demo_directory) -> None:
+    question = np.concatenate([pause(7), speak("How much is the bike?"), pause(5)])
+    wav = microphone(question)
+    with (
+        served("--checkpoint", "demo", script=PROBE, **probe.variables) as url,
+        browser_page(url, wav) as page,
+    ):
+        assert "This is a toy, not PersonaPlex" in page.locator("#notice").inner_text()
+        start_call(page)
+        wait_for_text(page, "status", "Talking")
+        wait_for_text(page, "transcript", "forty five dollars", 60_000)  # asked every 13 s
+        page.wait_for_timeout(13_000)
+        said, heard, rate = collected(page)
+        stop_call(page)
+        wait_for_text(page, "status", "You ended the talk")
+        session = probe.sessions()[-1]
+        shown = text_of(page, "transcript")
+    assert len(heard) / rate > 20
+    assert np.abs(said).max() > 0.05
+    answer = listen(soxr.resample(heard, rate, 24_000))
+    assert "45" in answer or "forty-five" in answer
+    pieces = SentencePieceProcessor(model_file=str(demo_directory / "tokenizer_spm_32k_3.model"))
+    decoded = pieces.decode([token for token in session["tokens"] if token not in PADDING])
+    assert shown.strip() == session["transcript"].strip() == decoded.strip()
+
+
+def test_each_persona_fills_the_page(microphone) -> None:
+    with served("--checkpoint", "demo") as url, browser_page(url, microphone(speak("Hello."))) as page:
+        page.get_by_text("Martin, Golden Crust bakery").click()
+        page.wait_for_function("() => document.querySelector('#prompt textarea').value.includes('Golden Crust')")
+        assert "How much is the cake?" in page.locator("#about").inner_text()
+        assert "NATM0" in page.locator("#voice input").input_value()

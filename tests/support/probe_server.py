@@ -1,0 +1,79 @@
+"""The real server with a window into it, for browser tests: sessions as JSON, and faults on demand.
+
+PROBE_OUT: file that gets every session's tokens, transcript and counters twice a second.
+PROBE_FAIL: while this file exists, the next step raises. PROBE_STEP_SECONDS: how long each step sleeps first.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT))
+
+from personaplex_app.web import server  # noqa: E402
+from personaplex_app.web.calls import Calls  # noqa: E402
+
+OUT, FAIL = os.environ.get("PROBE_OUT"), os.environ.get("PROBE_FAIL")
+SLEEP_SECONDS = float(os.environ.get("PROBE_STEP_SECONDS", "0"))
+_sessions: list[Any] = []
+
+
+def _note(self: Calls, webrtc_id: str, session: Any) -> None:
+    _sessions.append(session)
+    _opened(self, webrtc_id, session)
+
+
+_opened = Calls.opened
+Calls.opened = _note  # type: ignore[method-assign]
+
+
+def _dump(path: Path) -> None:
+    while True:
+        found = [
+            {
+                "tokens": list(session.text_tokens),
+                "transcript": session.transcript.text,
+                "state": session.state.value,
+                "because": session.ended_because,
+                "counters": vars(session.counters),
+                "applied": [session.applied.from_frame, session.applied.sampling.audio_temperature],
+                "generation": session.tenancy.generation,
+            }
+            for session in _sessions
+        ]
+        partial = path.with_suffix(".partial")
+        partial.write_text(json.dumps(found))
+        partial.replace(path)
+        time.sleep(0.5)
+
+
+def _make(settings: Any) -> Any:
+    stepper, catalogue = _make_stepper(settings)
+    step = stepper.step
+
+    def probed(heard: Any) -> Any:
+        if FAIL and Path(FAIL).exists():
+            raise RuntimeError("a fault that the test asked for")
+        time.sleep(SLEEP_SECONDS)
+        return step(heard)
+
+    stepper.step = probed
+    return stepper, catalogue
+
+
+_make_stepper = server.make_stepper
+server.make_stepper = _make
+
+if __name__ == "__main__":
+    import app
+
+    if OUT:
+        threading.Thread(target=_dump, args=(Path(OUT),), daemon=True).start()
+    sys.exit(app.main())

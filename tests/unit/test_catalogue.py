@@ -1,0 +1,66 @@
+"""What the page offers: the first four personas, the checkpoint's voices, and always a voice that exists."""
+
+from __future__ import annotations
+
+import pytest
+
+from personaplex_app.controls import SamplingSettings
+from personaplex_app.personas import Persona
+from personaplex_app.web.catalogue import (
+    ECHO_NOTICE,
+    RANDOM_NOTICE,
+    REAL_NOTICE,
+    SHOWN_PERSONAS,
+    TOY_NOTICE,
+    Catalogue,
+)
+
+
+def _persona(name: str, voice: str = "NATF0") -> Persona:
+    return Persona(name, f"The {name}", "pitch", "prompt", voice, ("a", "b", "c"))
+
+
+PERSONAS = tuple(_persona(name) for name in "abcdef")
+
+
+def test_the_first_four_are_shown_in_order() -> None:
+    catalogue = Catalogue(PERSONAS, ("NATF0",))
+    assert SHOWN_PERSONAS == 4
+    assert catalogue.persona_choices == [("The a", "a"), ("The b", "b"), ("The c", "c"), ("The d", "d")]
+
+
+def test_an_id_that_does_not_exist_gives_the_first() -> None:
+    catalogue = Catalogue(PERSONAS, ())
+    assert catalogue.persona("f").id == "f"
+    assert all(catalogue.persona(name) is PERSONAS[0] for name in ("", "nobody", "../../etc/passwd", "\x00"))
+
+
+def test_voices_are_described_and_none_comes_last() -> None:
+    choices = Catalogue(PERSONAS, ("NATF0", "VARM2", "TINY0")).voice_choices
+    assert [name for _, name in choices] == ["NATF0", "VARM2", "TINY0", "none"]
+    assert [words for words, _ in choices] == [
+        "NATF0 · natural, female",
+        "VARM2 · varied, male",
+        "TINY0",
+        "no voice prompt",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("voices", "wanted", "given"),
+    [(("NATF0", "NATM1"), "NATM1", "NATM1"), (("TINY0", "TINY1"), "NATM1", "TINY0"), ((), "NATM1", "none")],
+)
+def test_a_persona_gets_its_voice_or_one_that_is_there(voices: tuple[str, ...], wanted: str, given: str) -> None:
+    assert Catalogue(PERSONAS, voices).voice_of(_persona("x", wanted)) == given
+
+
+def test_sampling_defaults_to_the_reference_s() -> None:
+    assert Catalogue(PERSONAS, ()).sampling == SamplingSettings() and Catalogue(PERSONAS, ()).notice == REAL_NOTICE
+
+
+def test_the_notices_say_plainly_what_one_hears() -> None:
+    for part in ("toy, not PersonaPlex", "recites", "24 GB", "licence", "HF_TOKEN", "--checkpoint hub"):
+        assert part in TOY_NOTICE
+    for part in ("English only", "headphones", "240 seconds"):
+        assert part in REAL_NOTICE
+    assert "hear yourself" in ECHO_NOTICE and "noise" in RANDOM_NOTICE

@@ -1,0 +1,176 @@
+"""Settings: flags over variables, loopback by default, and one sentence for what does not fit together."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from personaplex_app.errors import InvalidInput
+from personaplex_app.settings import Settings, cache_directory, environment, hub_token, is_loopback, parse_serve
+
+STUN = '[{"urls": "stun:stun.example.org"}, {"urls": ["turn:t.example.org"], "username": "u", "credential": "c"}]'
+SPACE = {"SPACE_ID": "nvidia/talk", "GRADIO_SERVER_NAME": "0.0.0.0", "GRADIO_SERVER_PORT": "7861"}
+
+
+def _read(*flags: str, **variables: str) -> Settings:
+    return parse_serve(flags, variables)
+
+
+def _sentence(*flags: str, **variables: str) -> str:
+    with pytest.raises(InvalidInput) as refused:
+        _read(*flags, **variables)
+    assert "\n" not in refused.value.sentence
+    return refused.value.sentence
+
+
+def test_with_nothing_said_only_this_machine_gets_in() -> None:
+    settings = _read()
+    assert (settings.host, settings.port, settings.slots, settings.engine) == ("127.0.0.1", 7860, 1, "model")
+    assert not (settings.auth or settings.share or settings.public or settings.plain_microphone)
+    assert settings.checkpoint is settings.token is settings.revision is None and settings.ice == ()
+
+
+def test_variables_are_taken_and_flags_win() -> None:
+    named = _read(GRADIO_SERVER_NAME="::1", GRADIO_SERVER_PORT="8000")
+    assert (named.host, named.port) == ("::1", 8000)
+    flagged = _read("--host", "localhost", "--port", "0", GRADIO_SERVER_NAME="::1", GRADIO_SERVER_PORT="8000")
+    assert (flagged.host, flagged.port) == ("localhost", 0)
+
+
+def test_every_flag_arrives() -> None:
+    settings = _read(
+        *("--slots", "3", "--engine", "echo", "--auth", "anna:a:b", "--share", "--plain-microphone", "--public"),
+        *("--checkpoint", "mini", "--device", "cpu", "--precision", "float32", "--threads", "2", "--allow-surplus"),
+    )
+    assert (settings.slots, settings.engine, settings.auth) == (3, "echo", ("anna", "a:b"))
+    assert (settings.checkpoint, settings.device, settings.precision, settings.threads) == ("mini", "cpu", "float32", 2)
+    assert settings.share and settings.plain_microphone and settings.public and settings.allow_surplus
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "localhost", "::1"])
+def test_loopback_needs_nothing(host: str) -> None:
+    assert is_loopback(host) and _read("--host", host).host == host
+
+
+@pytest.mark.parametrize(
+    "host", ["0.0.0.0", "::", "192.168.1.5", "10.0.0.1", "example.org", "localhost.example.org", "127.1"]
+)
+def test_any_other_address_asks_for_a_password_or_consent(host: str) -> None:
+    sentence = f"--host {host} lets anybody in: add --auth USER:PASS, or --public if that is what you want."
+    assert not is_loopback(host) and _sentence("--host", host) == _sentence(GRADIO_SERVER_NAME=host) == sentence
+    assert _read("--host", host, "--public").public
+    assert _read("--host", host, "--auth", "a:b").auth == ("a", "b")
+
+
+def test_a_shared_link_asks_for_a_password_or_consent() -> None:
+    assert _sentence("--share").startswith("--share lets anybody in: add --auth USER:PASS, or --public")
+    assert _read("--share", "--auth", "a:b").share and _read("--share", "--public").share
+
+
+def test_a_space_is_public_by_itself() -> None:
+    settings = _read(**SPACE)
+    assert (settings.host, settings.port, settings.public) == ("0.0.0.0", 7861, True)
+    assert _sentence(**{**SPACE, "SPACE_ID": ""}).startswith("--host 0.0.0.0 lets anybody in")
+
+
+@pytest.mark.parametrize(
+    ("flags", "variables", "sentence"),
+    [
+        (("--port", "-1"), {}, "The port must be from 0 to 65535, not -1."),
+        (("--port", "65536"), {}, "The port must be from 0 to 65535, not 65536."),
+        ((), {"GRADIO_SERVER_PORT": "99999"}, "The port must be from 0 to 65535, not 99999."),
+        ((), {"GRADIO_SERVER_PORT": "http"}, "GRADIO_SERVER_PORT must be a number, not 'http'."),
+        (("--slots", "0"), {}, "--slots must be from 1 to 256, not 0."),
+        (("--slots", "257"), {}, "--slots must be from 1 to 256, not 257."),
+        (("--threads", "0"), {}, "--threads must be 1 or more."),
+        (("--auth", "anna"), {}, "--auth must be USER:PASS, both not empty."),
+        (("--auth", ":secret"), {}, "--auth must be USER:PASS, both not empty."),
+        (("--auth", "anna:"), {}, "--auth must be USER:PASS, both not empty."),
+        (("--auth", ""), {}, "--auth must be USER:PASS, both not empty."),
+    ],
+)
+def test_what_cannot_be_is_said(flags: tuple[str, ...], variables: dict[str, str], sentence: str) -> None:
+    assert _sentence(*flags, **variables) == sentence
+
+
+@pytest.mark.parametrize(
+    "flags", [("--port", "x"), ("--engine", "fast"), ("--device", "tpu"), ("--unknown",), ("--slots",)]
+)
+def test_what_is_no_flag_shows_the_flags(flags: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        _read(*flags)
+    assert left.value.code == 2 and capsys.readouterr().err.startswith("usage: app.py")
+
+
+def test_ice_servers_are_read_as_browsers_know_them() -> None:
+    assert list(_read(PERSONAPLEX_ICE_SERVERS=STUN).ice) == json.loads(STUN)
+    assert _read(PERSONAPLEX_ICE_SERVERS="").ice == _read(PERSONAPLEX_ICE_SERVERS="[]").ice == ()
+
+
+@pytest.mark.parametrize("text", ["stun:stun.example.org", "[", "\x00", "[" * 100_000])
+def test_ice_servers_that_are_no_json(text: str) -> None:
+    assert _sentence(PERSONAPLEX_ICE_SERVERS=text) == "PERSONAPLEX_ICE_SERVERS must be JSON, a list of ICE servers."
+
+
+@pytest.mark.parametrize("text", ['{"urls": "stun:x"}', '["stun:x"]', '[{"url": "stun:x"}]', "7", "null", '"urls"'])
+def test_ice_servers_of_another_form(text: str) -> None:
+    assert _sentence(PERSONAPLEX_ICE_SERVERS=text) == (
+        "PERSONAPLEX_ICE_SERVERS must be a JSON list of objects, each with urls."
+    )
+
+
+@pytest.mark.parametrize(
+    ("variables", "token"),
+    [
+        ({}, None),
+        ({"HF_TOKEN": "hf_a"}, "hf_a"),
+        ({"HUGGING_FACE_HUB_TOKEN": " hf_b \n"}, "hf_b"),
+        ({"HF_TOKEN": "hf_a", "HUGGING_FACE_HUB_TOKEN": "hf_b"}, "hf_a"),
+        ({"HF_TOKEN": " ", "HUGGING_FACE_HUB_TOKEN": "hf_b"}, "hf_b"),
+        ({"HF_TOKEN": ""}, None),
+    ],
+)
+def test_the_token_comes_from_either_variable(variables: dict[str, str], token: str | None) -> None:
+    assert hub_token(variables) == token == _read(**variables).token
+
+
+def test_the_revision_and_the_cache_have_variables() -> None:
+    assert _read(PERSONAPLEX_REVISION="abc").revision == "abc" and _read(PERSONAPLEX_REVISION="").revision is None
+    assert cache_directory({"PERSONAPLEX_CACHE": "/a", "XDG_CACHE_HOME": "/b"}) == Path("/a")
+    assert cache_directory({"XDG_CACHE_HOME": "/b"}) == Path("/b/personaplex_app")
+    assert cache_directory({}) == Path.home() / ".cache" / "personaplex_app"
+
+
+def test_the_environment_is_the_process_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPACE_ID", "a/b")
+    assert environment()["SPACE_ID"] == "a/b"
+
+
+FLAGS = st.sampled_from(
+    ["--host", "--port", "--slots", "--engine", "--auth", "--share", "--public", "--checkpoint", "--device", "--threads",
+     "--precision", "--allow-surplus", "--plain-microphone", "-h", "--", "echo", "cpu", "0.0.0.0", "::1%lo", "1", "a:b"]
+)  # fmt: skip
+WORDS = st.lists(FLAGS | st.text(max_size=12), max_size=8)
+VARIABLES = st.dictionaries(
+    st.sampled_from(["SPACE_ID", "GRADIO_SERVER_NAME", "GRADIO_SERVER_PORT", "PERSONAPLEX_ICE_SERVERS", "HF_TOKEN"]),
+    st.text(max_size=20) | st.integers().map(str) | st.just(STUN),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(WORDS, VARIABLES)
+@example(["--port", "9" * 5000], {})
+@example([], {"GRADIO_SERVER_PORT": "9" * 5000})
+def test_any_words_give_settings_or_a_sentence(words: list[str], variables: dict[str, str]) -> None:
+    try:
+        got = parse_serve(words, variables)
+    except InvalidInput as error:
+        assert error.sentence
+    except SystemExit as left:
+        assert left.code in (0, 2)
+    else:
+        assert got.auth or got.public or (is_loopback(got.host) and not got.share)
