@@ -27,6 +27,7 @@ CSS = """
 .gradio-container { max-width: 1040px !important; margin: 0 auto; }
 #call { min-height: 150px; }
 #status textarea { font-weight: 600; }
+@media (max-width: 700px) { #talk { order: -1; } }
 """
 
 
@@ -51,7 +52,7 @@ def build_page(engine: Engine, catalogue: Catalogue, calls: Calls, options: Page
         with gr.Row():
             with gr.Column(scale=3):
                 fields = _choices_column(catalogue)
-            with gr.Column(scale=2):
+            with gr.Column(scale=2, elem_id="talk"):
                 call = make_call_component(engine, calls, **_call_options(options))
                 shown = _call_column()
         connect_stream(call, engine, calls, inputs=fields, outputs=shown)
@@ -150,7 +151,7 @@ def _call_column() -> list[Any]:
     transcript = gr.Textbox(
         "", label="The persona says", lines=8, max_lines=14, interactive=False, elem_id="transcript"
     )
-    applied = gr.Textbox("", label="Applied", lines=3, interactive=False, elem_id="applied")
+    applied = gr.Textbox("", label="Applied", lines=4, interactive=False, autoscroll=False, elem_id="applied")
     return [transcript, status, applied]
 
 
