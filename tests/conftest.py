@@ -1,5 +1,6 @@
 """Fixtures that many tests share: the miniature checkpoint, the golden data, one thread, no leaked threads."""
 
+import logging
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -54,6 +55,30 @@ def no_leaked_threads() -> Iterator[None]:
     assert not left, f"threads outlive the test: {sorted(thread.name for thread in left)}"
 
 
+class _LostTasks(logging.Handler):
+    """Collects what asyncio says of tasks that nobody awaited to their end."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.messages: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        message = record.getMessage()
+        if "was destroyed but it is pending" in message or "was never retrieved" in message:
+            self.messages.append(message)
+
+
+@pytest.fixture(autouse=True)
+def no_leaked_tasks() -> Iterator[None]:
+    """Fails a test whose event loop ends with tasks still pending, or with errors that nobody looked at."""
+    lost = _LostTasks()
+    logger = logging.getLogger("asyncio")
+    logger.addHandler(lost)
+    yield
+    logger.removeHandler(lost)
+    assert not lost.messages, lost.messages
+
+
 @pytest.fixture(scope="session")
 def mini_directory() -> Path:
     """The random miniature's files."""
@@ -74,7 +99,7 @@ def mini_weights(mini_checkpoint: Checkpoint) -> Weights:
 
 @pytest.fixture(scope="session")
 def reference() -> Mapping[str, np.ndarray]:
-    """What the reference implementation gave (`../shared/design/model.md`, section 7)."""
+    """What the reference implementation gave: greedy, float32, on one CPU thread."""
     with np.load(FIXTURES / "reference.npz") as file:
         return dict(file)
 

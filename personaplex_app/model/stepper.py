@@ -158,6 +158,7 @@ class SpeechStepper:
         """Wipes a slot for the next tenant."""
         self.language.reset(slot)
         self.codec.reset(slot)
+        self._heard[slot] = 0.0
 
 
 def _deliver(

@@ -3,8 +3,7 @@
 In: 48 kHz packets and the page's values. Out: 48 kHz packets, page updates, a sentence when a call ends.
 Must not know: models, page layout.
 
-FastRTC's output queue is unbounded and paced; its depth is read here, and `pacing` keeps it short. aiortc's audio
-jitter buffer waits for four packets by default; `use_small_jitter_buffer` makes it wait for none.
+FastRTC's output queue is unbounded and paced; its depth is read here, and `pacing` keeps it short.
 """
 
 from __future__ import annotations
@@ -16,8 +15,6 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias
 
-import aiortc.codecs
-import aiortc.rtcrtpreceiver
 import numpy as np
 from fastrtc import AdditionalOutputs, AsyncStreamHandler, CloseStream, WebRTC, get_current_context
 
@@ -34,7 +31,6 @@ from personaplex_app.web.pacing import PACKET_MS, SpokenPacer
 log = logging.getLogger(__name__)
 
 WIRE_RATE_HZ = 48_000
-JITTER_PACKETS = 4
 ARGS_SECONDS = 10.0
 SILENT_PEER_SECONDS = 3.0
 PEER_LOST = "The connection was lost."
@@ -45,36 +41,6 @@ GRACE_SECONDS = 0.022  # an empty queue still has a packet on its way, and 40 ms
 UPDATE_SECONDS = 0.08
 
 Emitted: TypeAlias = AdditionalOutputs | CloseStream | tuple[int, np.ndarray[Any, Any], str] | None
-
-
-def use_small_jitter_buffer() -> None:
-    """Audio receivers made from now on play a packet when it comes: 20 ms of delay instead of 80."""
-    original = aiortc.rtcrtpreceiver.JitterBuffer
-    if getattr(original, "small_for_audio", False):
-        return
-
-    def make(capacity: int, prefetch: int = 0, is_video: bool = False) -> Any:
-        return original(capacity, prefetch, is_video) if is_video else original(JITTER_PACKETS, 0, is_video)
-
-    make.small_for_audio = True  # type: ignore[attr-defined]
-    aiortc.rtcrtpreceiver.JitterBuffer = make
-
-
-def use_clear_encoder() -> None:
-    """Opus encoders made from now on keep the waveform and 4 ms less of it: aiortc asks for `voip`, whose filters turn
-    the phase of low voices (correlation with the input 0.957, against 0.998)."""
-    original: Any = aiortc.codecs.OpusEncoder
-    if getattr(original, "clear", False):
-        return
-
-    class ClearEncoder(original):  # type: ignore[misc]
-        clear = True
-
-        def __init__(self) -> None:
-            super().__init__()
-            self.codec.options = {"application": "lowdelay"}
-
-    aiortc.codecs.OpusEncoder = ClearEncoder
 
 
 class CallHandler(AsyncStreamHandler):
@@ -202,7 +168,8 @@ class CallHandler(AsyncStreamHandler):
     async def _wait_for_change(self) -> None:
         """Waits a moment for the session to have something."""
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._changed.wait(), LOOK_SECONDS)
+            async with asyncio.timeout(LOOK_SECONDS):  # Python 3.11's `wait_for` can swallow a cancellation
+                await self._changed.wait()
             self._changed.clear()
 
     @property

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import logging
 import os
+import socket
 import threading
 import time
 from pathlib import Path
@@ -20,6 +21,7 @@ from personaplex_app.assemble import HUB, PACKAGED, RANDOM, EngineChoice, build_
 from personaplex_app.engine.echo import EchoStepper
 from personaplex_app.engine.facade import Engine
 from personaplex_app.engine.ports import Stepper
+from personaplex_app.errors import InvalidInput
 from personaplex_app.personas import load_personas
 from personaplex_app.settings import Settings
 from personaplex_app.web.calls import Calls
@@ -30,9 +32,9 @@ from personaplex_app.web.catalogue import (
     TOY_NOTICE,
     Catalogue,
 )
-from personaplex_app.web.handler import use_clear_encoder, use_small_jitter_buffer
 from personaplex_app.web.own_origin import OwnOriginOnly
 from personaplex_app.web.page import MICROPHONE, PLAIN_MICROPHONE, PageOptions, build_page
+from personaplex_app.web.peers import use_clear_encoder, use_small_jitter_buffer
 
 log = logging.getLogger(__name__)
 
@@ -82,7 +84,9 @@ def exit_soon(sentence: str) -> None:
 
 
 def launch(page: gr.Blocks, settings: Settings, block: bool) -> None:
-    """Starts gradio's server on the settings' address."""
+    """Starts gradio's server on the settings' address; raises InvalidInput where that is taken."""
+    if settings.port and _taken(settings.host, settings.port):
+        raise InvalidInput(f"Port {settings.port} on {settings.host} is taken; choose another with --port.")
     page.launch(
         server_name=settings.host,
         server_port=settings.port or None,
@@ -96,6 +100,18 @@ def launch(page: gr.Blocks, settings: Settings, block: bool) -> None:
         enable_monitoring=False,
         app_kwargs={"middleware": [Middleware(OwnOriginOnly)], "docs_url": None, "redoc_url": None},
     )
+
+
+def _taken(host: str, port: int) -> bool:
+    """Whether the address cannot be listened on; asked first, since gradio answers with a traceback."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError:
+            return True
+    return False
 
 
 def serve(settings: Settings) -> None:

@@ -43,8 +43,12 @@ class Probe:
 
     def sessions(self) -> list[dict[str, Any]]:
         """Every session so far, oldest first; fresh within half a second."""
+        return self.everything()["sessions"]
+
+    def everything(self) -> dict[str, Any]:
+        """Sessions, and how many threads and peers the server has."""
         time.sleep(1.1)
-        return json.loads(self.out.read_text()) if self.out.exists() else []
+        return json.loads(self.out.read_text())
 
 
 @pytest.fixture

@@ -130,6 +130,18 @@ def test_a_step_under_way_when_its_visitor_leaves_never_reaches_the_next() -> No
         assert set(follower.values) <= {0.0, 0.25} and 0.25 in follower.values
 
 
+def test_a_slot_is_wiped_before_it_is_given_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    stepper, wiped = ProbeStepper(slots=1), threading.Event()
+    monkeypatch.setattr(stepper, "release", lambda slot: wiped.wait(20))
+    with Engine(stepper) as engine:
+        engine.leave(join_talking(engine).session)
+        time.sleep(0.2)
+        with pytest.raises(NoCapacity):
+            engine.join(CHOICES)
+        wiped.set()
+        assert join_when_free(engine, LEAVE_SECONDS).tenancy.generation == 2
+
+
 def test_two_sessions_never_hear_each_other(engine: Engine, stepper: ProbeStepper) -> None:
     low, high = _fill(engine)
 

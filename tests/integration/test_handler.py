@@ -5,22 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
-import aiortc.codecs
-import aiortc.rtcrtpreceiver
 import numpy as np
 import pytest
-from support.call import PACKET_SAMPLES, Call, args, eventually, hush, play_out, tone
+from support.call import PACKET_SAMPLES, Call, args, eventually, hush, play_out, talking, tone
 from support.engine import CHOICES, ProbeStepper, is_talking
 
 from personaplex_app.assemble import EngineChoice, build_stepper
 from personaplex_app.controls import SamplingSettings
 from personaplex_app.engine.facade import YOU_STOPPED, Engine
 from personaplex_app.engine.slots import full_sentence
-from personaplex_app.web import handler as handler_module
-from personaplex_app.web.handler import WIRE_RATE_HZ, use_clear_encoder, use_small_jitter_buffer
+from personaplex_app.web.handler import WIRE_RATE_HZ
 from personaplex_app.web.pacing import MOST_WAITING_MS
 
 HZ = 440.0
@@ -35,11 +31,6 @@ def stepper() -> ProbeStepper:
 def engine(stepper: ProbeStepper) -> Iterator[Engine]:
     with Engine(stepper) as engine:
         yield engine
-
-
-async def _talking(call: Call, values: list[Any] | None = None) -> None:
-    call.start(values or args(), hush)
-    await eventually(lambda: call.handler._session and is_talking(call.session), what="talking")
 
 
 def _loudness(sound: np.ndarray, hz: float) -> float:
@@ -66,7 +57,7 @@ def test_what_is_said_comes_back_and_little_waits(engine: Engine) -> None:
 def test_the_page_follows_the_call(engine: Engine) -> None:
     async def story() -> None:
         call = Call(engine)
-        await _talking(call)
+        await talking(call)
         await eventually(lambda: call.views and call.views[-1].status.startswith("Talking."))
         assert call.views[-1] == call.view and "seed 7" in call.view.applied
         await call.stop()
@@ -109,7 +100,7 @@ def test_values_that_cannot_be_used_end_in_a_sentence(engine: Engine, changed: d
 def test_no_seed_draws_one_and_shows_it(engine: Engine, seed: Any) -> None:
     async def story() -> None:
         call = Call(engine)
-        await _talking(call, args(seed=seed))
+        await talking(call, args(seed=seed))
         assert f"seed {call.session.choices.seed}." in call.handler._view().applied
         assert call.session.choices.seed >= 0
         await call.stop()
@@ -132,7 +123,7 @@ def test_a_prompt_without_end_is_refused_in_words(cache_outside_home: Path) -> N
 def test_a_full_house_is_told_at_once(engine: Engine) -> None:
     async def story() -> None:
         first, second = Call(engine, name="first"), Call(engine, name="second")
-        await _talking(first)
+        await talking(first)
         second.start(args(), hush)
         assert await eventually(lambda: second.goodbyes, what="refusal") < 0.5
         assert second.goodbyes == [full_sentence(1)] and second.view.over
@@ -146,7 +137,7 @@ def test_a_full_house_is_told_at_once(engine: Engine) -> None:
 def test_sliders_act_in_mid_call_from_the_frame_that_is_named(engine: Engine, stepper: ProbeStepper) -> None:
     async def story() -> None:
         call = Call(engine)
-        await _talking(call)
+        await talking(call)
         await eventually(lambda: call.session.counters.stepped > 3)
         call.move(audio_temperature=0.15, audio_top_k=9.0)
         wanted = SamplingSettings(audio_temperature=0.15, audio_top_k=9)
@@ -160,13 +151,13 @@ def test_sliders_act_in_mid_call_from_the_frame_that_is_named(engine: Engine, st
     play_out(story)
 
 
-@pytest.mark.parametrize("value", [float("nan"), 99, None, 10**400])
+@pytest.mark.parametrize("value", [float("nan"), 99, None, 10**400], ids=["nan", "99", "nothing", "huge"])
 def test_a_slider_that_cannot_be_is_said_and_the_session_lives(
     engine: Engine, stepper: ProbeStepper, value: Any
 ) -> None:
     async def story() -> None:
         call = Call(engine)
-        await _talking(call)
+        await talking(call)
         call.move(text_temperature=value)
         await eventually(lambda: "ext temperature must be" in call.views[-1].status, what="the remark")
         assert is_talking(call.session) and stepper.sampling == {0: CHOICES.sampling}
@@ -176,27 +167,3 @@ def test_a_slider_that_cannot_be_is_said_and_the_session_lives(
         await call.stop()
 
     play_out(story)
-
-
-def test_audio_receivers_get_the_small_jitter_buffer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(aiortc.rtcrtpreceiver, "JitterBuffer", aiortc.jitterbuffer.JitterBuffer)
-    use_small_jitter_buffer()
-    once = aiortc.rtcrtpreceiver.JitterBuffer
-    use_small_jitter_buffer()
-    assert aiortc.rtcrtpreceiver.JitterBuffer is once
-    buffers = {}
-    for kind in ("audio", "video"):
-        receiver = aiortc.rtcrtpreceiver.RTCRtpReceiver(kind, SimpleNamespace(state="new"))
-        buffers[kind] = receiver._RTCRtpReceiver__jitter_buffer
-    assert (buffers["audio"].capacity, buffers["audio"]._prefetch) == (handler_module.JITTER_PACKETS, 0) == (4, 0)
-    assert buffers["video"].capacity == 512 and buffers["video"]._is_video
-
-
-def test_opus_encoders_keep_the_waveform(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(aiortc.codecs, "OpusEncoder", aiortc.codecs.opus.OpusEncoder)
-    use_clear_encoder()
-    once = aiortc.codecs.OpusEncoder
-    use_clear_encoder()
-    assert aiortc.codecs.OpusEncoder is once
-    encoder = aiortc.codecs.get_encoder(SimpleNamespace(mimeType="audio/opus"))
-    assert encoder.codec.options == {"application": "lowdelay"}

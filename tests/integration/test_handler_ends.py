@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
-from support.call import Call, args, eventually, hush, play_out
-from support.engine import ProbeStepper, is_over, is_talking
+from support.call import Call, args, eventually, hush, play_out, talking
+from support.engine import ProbeStepper, is_talking
 
 from personaplex_app.controls import Choices
-from personaplex_app.engine import tick_loop
 from personaplex_app.engine.facade import YOU_STOPPED, Engine
 from personaplex_app.engine.slots import full_sentence
 from personaplex_app.web import handler as handler_module
 from personaplex_app.web.calls import Calls
-from personaplex_app.web.handler import NO_ARGS, PEER_LOST, UNEXPECTED, CallHandler, make_call_component
+from personaplex_app.web.handler import NO_ARGS, PEER_LOST, CallHandler, make_call_component
 
 FREE_SECONDS = 1.0
 
@@ -48,11 +46,6 @@ def engine(stepper: Door) -> Iterator[Engine]:
         yield engine
 
 
-async def _talking(call: Call) -> None:
-    call.start(args(), hush)
-    await eventually(lambda: call.handler._session and is_talking(call.session), what="talking")
-
-
 async def _free(engine: Engine) -> None:
     await eventually(lambda: engine.status.free == engine.status.slots, FREE_SECONDS, "slot free")
 
@@ -60,7 +53,7 @@ async def _free(engine: Engine) -> None:
 def test_hanging_up_frees_the_slot_however_often_it_is_said(engine: Engine) -> None:
     async def story() -> None:
         call = Call(engine)
-        await _talking(call)
+        await talking(call)
         session = call.session
         for _ in range(3):
             await call.handler.shutdown()
@@ -76,7 +69,7 @@ def test_twenty_calls_leave_no_task_and_no_slot_behind(engine: Engine) -> None:
         tasks = len(asyncio.all_tasks())
         for number in range(20):
             call = Call(engine, name=f"call {number}")
-            await _talking(call)
+            await talking(call)
             await call.stop()
             await _free(engine)
         await asyncio.sleep(0.05)
@@ -133,7 +126,7 @@ def test_a_peer_that_fell_silent_is_closed(engine: Engine, monkeypatch: pytest.M
 
     async def story() -> None:
         call = Call(engine)
-        await _talking(call)
+        await talking(call)
         call.tasks.pop().cancel()  # the microphone
         await eventually(lambda: call.closed_peers, 3.0, "closed")
         await _free(engine)
@@ -149,68 +142,9 @@ def test_a_peer_that_speaks_is_not_closed(engine: Engine, monkeypatch: pytest.Mo
 
     async def story() -> None:
         call = Call(engine)
-        await _talking(call)
+        await talking(call)
         await asyncio.sleep(1.2)
         assert is_talking(call.session) and call.closed_peers == []
-        await call.stop()
-
-    play_out(story)
-
-
-@pytest.mark.parametrize("part", ["_take_new_settings", "_page_update", "_wait_for_change"])
-def test_an_error_in_the_output_ends_the_call_in_words(
-    engine: Engine, part: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*_: Any) -> None:
-        raise RuntimeError("told to fail")
-
-    async def story() -> None:
-        call = Call(engine)
-        await _talking(call)
-        session = call.session
-        monkeypatch.setattr(call.handler, part, fail)
-        await eventually(lambda: UNEXPECTED in call.goodbyes, what="goodbye")
-        await _free(engine)
-        assert is_over(session) and session.ended_because == UNEXPECTED
-        monkeypatch.undo()
-        await call.stop()
-
-    play_out(story)
-
-
-def test_an_error_while_starting_ends_in_words(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def story() -> None:
-        call = Call(engine)
-        monkeypatch.setattr(engine.stepper, "open", None)
-        call.start(args(), hush)
-        await eventually(lambda: call.goodbyes, what="goodbye")
-        assert call.goodbyes == [UNEXPECTED] and call.view.over and engine.status.free == 1
-        await call.stop()
-
-    play_out(story)
-
-
-FAULTS: dict[str, tuple[Callable[[Door], object], str]] = {
-    "exception": (lambda stepper: stepper.fails.add("step"), tick_loop.STEP_FAILED),
-    "not finite": (lambda stepper: stepper.unhealthy.add(0), tick_loop.NOT_FINITE),
-    "hangs": (lambda stepper: stepper.gate.clear(), tick_loop.ENGINE_DEAD),
-}
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-def test_an_engine_that_fails_is_told_and_never_silent(
-    engine: Engine, stepper: Door, fault: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tick_loop, "HUNG_SECONDS", 0.4)
-    happen, sentence = FAULTS[fault]
-
-    async def story() -> None:
-        call = Call(engine)
-        await _talking(call)
-        happen(stepper)
-        assert await eventually(lambda: call.goodbyes, 2.0, "goodbye") < 2.0
-        assert call.goodbyes == [sentence] and call.views[-1].status == f"Ended: {sentence}"
-        stepper.gate.set()
         await call.stop()
 
     play_out(story)
@@ -221,7 +155,7 @@ def test_an_offer_to_a_full_house_is_refused_before_a_connection_is_made(engine:
         calls = Calls()
         component = make_call_component(engine, calls, mode="send-receive", modality="audio")
         call = Call(engine)
-        await _talking(call)
+        await talking(call)
         offer = {"type": "offer", "webrtc_id": "late", "sdp": "v=0"}
         answer = await component.handle_offer(offer, lambda outputs: None)
         assert answer["status"] == "failed" and not component.pcs
@@ -235,7 +169,7 @@ def test_an_offer_to_a_full_house_is_refused_before_a_connection_is_made(engine:
 def test_a_copy_is_a_fresh_call(engine: Engine) -> None:
     async def story() -> None:
         call = Call(engine)
-        await _talking(call)
+        await talking(call)
         other = call.handler.copy()
         assert isinstance(other, CallHandler) and other._session is None and other.pacer is not call.handler.pacer
         await call.stop()

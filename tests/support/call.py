@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from fastrtc import AdditionalOutputs, CloseStream
 from fastrtc.utils import Context, current_context
+from support.engine import is_talking
 
 from personaplex_app.audio import Pcm, int16_from_float
 from personaplex_app.engine.facade import Engine
@@ -103,9 +104,10 @@ class Call:
         await self.handler.shutdown()
         for task in self.tasks:
             task.cancel()
-        results = await asyncio.gather(*self.tasks, return_exceptions=True)
-        errors = [result for result in results if isinstance(result, Exception)]
+        done, left = await asyncio.wait(self.tasks, timeout=2) if self.tasks else (set(), set())
+        errors = [task.exception() for task in done if not task.cancelled() and task.exception()]
         assert not errors, f"an exception got out of the handler: {errors}"
+        assert not left, f"a cancelled task goes on: {left}"
 
     async def _pump(self) -> None:
         while True:
@@ -135,6 +137,12 @@ class Call:
         async for number in beats():
             packet = int16_from_float(microphone(number))
             await self.handler.receive((WIRE_RATE_HZ, packet.reshape(1, -1)))
+
+
+async def talking(call: Call, values: list[Any] | None = None) -> None:
+    """Connects with a silent microphone and waits until the talk runs."""
+    call.start(values or args(), hush)
+    await eventually(lambda: call.handler._session and is_talking(call.session), what="talking")
 
 
 async def beats() -> Any:

@@ -1,4 +1,4 @@
-"""What engine and web tests share: choices, frames that carry a number, a stepper that fails on demand, paced talkers."""
+"""What engine and web tests share: choices, frames with a number, a stepper that fails on demand, paced talkers."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The real server with a window into it, for browser tests: sessions as JSON, and faults on demand.
 
-PROBE_OUT: file that gets every session's tokens, transcript and counters twice a second.
+PROBE_OUT: file that gets every session's tokens, transcript and counters, threads and peers, twice a second.
 PROBE_FAIL: while this file exists, the next step raises. PROBE_STEP_SECONDS: how long each step sleeps first.
 """
 
@@ -17,12 +17,13 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from personaplex_app.web import server  # noqa: E402
+from personaplex_app.web import page, server  # noqa: E402
 from personaplex_app.web.calls import Calls  # noqa: E402
 
 OUT, FAIL = os.environ.get("PROBE_OUT"), os.environ.get("PROBE_FAIL")
 SLEEP_SECONDS = float(os.environ.get("PROBE_STEP_SECONDS", "0"))
 _sessions: list[Any] = []
+_components: list[Any] = []
 
 
 def _note(self: Calls, webrtc_id: str, session: Any) -> None:
@@ -49,7 +50,8 @@ def _dump(path: Path) -> None:
             for session in _sessions
         ]
         partial = path.with_suffix(".partial")
-        partial.write_text(json.dumps(found))
+        peers = sum(len(component.pcs) for component in _components)
+        partial.write_text(json.dumps({"sessions": found, "threads": threading.active_count(), "peers": peers}))
         partial.replace(path)
         time.sleep(0.5)
 
@@ -68,6 +70,13 @@ def _make(settings: Any) -> Any:
     return stepper, catalogue
 
 
+def _make_component(*args: Any, **options: Any) -> Any:
+    _components.append(_make_call_component(*args, **options))
+    return _components[-1]
+
+
+_make_call_component = page.make_call_component
+page.make_call_component = _make_component
 _make_stepper = server.make_stepper
 server.make_stepper = _make
 

@@ -150,11 +150,10 @@ def test_the_environment_is_the_process_s(monkeypatch: pytest.MonkeyPatch) -> No
     assert environment()["SPACE_ID"] == "a/b"
 
 
-FLAGS = st.sampled_from(
-    ["--host", "--port", "--slots", "--engine", "--auth", "--share", "--public", "--checkpoint", "--device", "--threads",
-     "--precision", "--allow-surplus", "--plain-microphone", "-h", "--", "echo", "cpu", "0.0.0.0", "::1%lo", "1", "a:b"]
-)  # fmt: skip
-WORDS = st.lists(FLAGS | st.text(max_size=12), max_size=8)
+FLAGS = ["--host", "--port", "--slots", "--engine", "--auth", "--share", "--public", "--checkpoint", "--device"]
+FLAGS += ["--threads", "--precision", "--allow-surplus", "--plain-microphone", "-h", "--"]
+VALUES = ["echo", "cpu", "0.0.0.0", "::1%lo", "1", "a:b"]
+WORDS = st.lists(st.sampled_from(FLAGS + VALUES) | st.text(max_size=12), max_size=8)
 VARIABLES = st.dictionaries(
     st.sampled_from(["SPACE_ID", "GRADIO_SERVER_NAME", "GRADIO_SERVER_PORT", "PERSONAPLEX_ICE_SERVERS", "HF_TOKEN"]),
     st.text(max_size=20) | st.integers().map(str) | st.just(STUN),
