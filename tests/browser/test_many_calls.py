@@ -25,6 +25,7 @@ def test_twenty_calls_and_five_killed_visitors(microphone, probe) -> None:
             visitor = second_visitor(page, url)
             start_call(visitor)
             wait_for_text(visitor, "status", "Talking")
+            wait_for_text(page, "status", "one line only")
             visitor.context.close()
             wait_for_text(page, "status", "1 of 1 lines free", 5_000)
         after = probe.everything()

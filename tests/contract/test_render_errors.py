@@ -74,7 +74,7 @@ def test_what_is_no_sound(place: Path, capsys: Any, sound: str, sentence: str) -
     ("voice", "sentence"),
     [
         ("NOBODY", "There is no voice NOBODY; this checkpoint has TINY0"),
-        ("../../etc/passwd", "error: ../../etc/passwd is no"),
+        ("../../nowhere/passwd", "There is no file ../../nowhere/passwd"),
         ("/etc/passwd", "/etc/passwd is no sound file"),
         ("{place}/nowhere.wav", "There is no file"),
         ("{place}/nowhere.pt", "There is no file"),
