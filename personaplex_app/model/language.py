@@ -9,36 +9,20 @@ Shapes: B slots, K = 17 streams.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
 from personaplex_app.controls import SamplingSettings
 from personaplex_app.model import sampling as draws
-from personaplex_app.model.config import AGENT, CODEBOOKS, USER
+from personaplex_app.model.config import AGENT, CODEBOOKS
+from personaplex_app.model.graphs import GraphRecorder
 from personaplex_app.model.loading import Weights
 from personaplex_app.model.prompts import PromptPlan
 from personaplex_app.model.rebuild import Rebuilder
 from personaplex_app.model.state import LanguageState, RowState
-from personaplex_app.model.transformer import Span, rotation
-
-SPAN_BUCKET_POSITIONS = 256
-
-
-@dataclass(frozen=True)
-class Advance:
-    """What one step gives, a row per slot; rows that rested hold nothing of meaning.
-
-    Attributes:
-        text: int64 [B], the text token at the step's own position. next_text: int64 [B], chosen for the next one.
-        codes: int64 [B, 8], the audible agent frame. healthy: bool [B], False where a logit was not finite.
-    """
-
-    text: Tensor
-    next_text: Tensor
-    codes: Tensor
-    healthy: Tensor
+from personaplex_app.model.step import Advance, Row, StepShape, compute_step, draw_codes, draw_text, shape_for
 
 
 class LanguageModel:
@@ -47,16 +31,50 @@ class LanguageModel:
     Args:
         masked: attention over all rows at once behind a mask (a GPU's way) or row by row (a CPU's); None picks.
         trained_positions: where the model has learned a shorter past than its context, how short.
+        recorded: replay steps as CUDA graphs; None does so on a GPU.
     """
 
     def __init__(
-        self, weights: Weights, slots: int, masked: bool | None = None, trained_positions: int | None = None
+        self,
+        weights: Weights,
+        slots: int,
+        masked: bool | None = None,
+        trained_positions: int | None = None,
+        recorded: bool | None = None,
     ) -> None:
         self.weights = weights
-        self._masked = weights.device.type != "cpu" if masked is None else masked
         self.config = weights.config
+        on_gpu = weights.device.type != "cpu"
+        self._masked = on_gpu if masked is None else masked
         self._rebuilder = Rebuilder(weights.temporal, trained_positions) if trained_positions else None
         self.state = LanguageState(self.config, slots, weights.device, weights.dtype)
+        self._user_codes = torch.zeros((slots, CODEBOOKS), dtype=torch.int64, device=weights.device)
+        self._live = torch.zeros(slots, dtype=torch.bool, device=weights.device)
+        self._rows: list[Row] = []
+        record = on_gpu if recorded is None else recorded
+        self._recorder = GraphRecorder(self._compute, self._at_rest) if record else None
+
+    def _compute(self, shape: StepShape) -> Advance:
+        return compute_step(self.weights, self.state, self._user_codes, self._live, shape, self._rows)
+
+    def _at_rest(self) -> Callable[[], None]:
+        """No row live: a step then leaves every row's future as it is."""
+        live = self._live.clone()
+        self._live.zero_()
+
+        def undo() -> None:
+            self._live.copy_(live)
+
+        return undo
+
+    @torch.inference_mode()
+    def record(self, settings: list[SamplingSettings]) -> None:
+        """Records the steps of all lengths for these settings, so that no talk waits for it. Does nothing on a CPU."""
+        if self._recorder is None:
+            return
+        every = [shape_for(self.config, [at], [one], True) for one in settings for at in range(self.config.context)]
+        for shape in dict.fromkeys(every):
+            self._recorder.record(shape)
 
     @torch.inference_mode()
     def prime(self, slot: int, plan: PromptPlan, settings: SamplingSettings, seed: int) -> None:
@@ -74,11 +92,13 @@ class LanguageModel:
             self._rebuilder.begin(slot, embeddings)
         state.set_position(slot, plan.frames)
         column = plan.after.to(self.weights.device).clone()
-        noise = draws.uniform_noise(state.sampling.seed[slot : slot + 1], state.sampling.steps[slot : slot + 1])
-        text = self._draw_text(logits[-1:], noise, slice(slot, slot + 1))
+        row = slice(slot, slot + 1)
+        shape = shape_for(self.config, [plan.frames], [settings], self._masked)
+        noise = draws.uniform_noise(state.sampling.seed[row], state.sampling.steps[row])
+        text = draw_text(state, logits[-1:], noise, row, shape)
         column[0] = text[0]
         # Codebooks 1-7 of position n are the last prompt frame's, known already: only the first is drawn.
-        column[AGENT.start] = self._draw_codes(hidden[-1:], text, noise, slice(slot, slot + 1), 1)[0, 0]
+        column[AGENT.start] = draw_codes(self.weights, state, hidden[-1:], text, noise, row, shape, 1)[0, 0]
         state.column[slot] = column
         live = torch.zeros(state.slots, dtype=torch.bool, device=self.weights.device)
         live[slot] = True
@@ -97,30 +117,22 @@ class LanguageModel:
 
         Args:
             user_codes: int64 [B, 8], the frame each user just said. live: which rows take part; the others rest.
+        Returns:
+            tensors that on a GPU the next call overwrites.
         """
-        state = self.state
-        mask = torch.tensor(live, device=self.weights.device)
-        state.column[:, USER.start] = torch.where(mask, user_codes[:, 0], state.column[:, USER.start])
-        x = self.weights.temporal.embed(state.column)
-        hidden, logits = self.weights.temporal.step(x, state.kv, self._span(live))
-        noise = draws.uniform_noise(state.sampling.seed, state.sampling.steps)
-        text = self._draw_text(logits, noise, slice(None))
-        codes = self._draw_codes(hidden, text, noise, slice(None), CODEBOOKS)
-        result = Advance(
-            text=state.column[:, 0].clone(),
-            next_text=text,
-            codes=torch.cat([state.column[:, 1:2], codes[:, 1:]], dim=1),
-            healthy=torch.isfinite(logits.sum(-1)) & torch.isfinite(hidden.sum(-1)),
+        positions = self.state.position_host
+        shape = shape_for(
+            self.config, [at for at, on in zip(positions, live, strict=True) if on], self.state.settings, self._masked
         )
-        fed = state.column.clone() if self._rebuilder else None
-        column = torch.cat([text[:, None], codes, state.column[:, USER.start : USER.start + 1], user_codes[:, 1:]], 1)
-        state.column.copy_(torch.where(mask[:, None], column, state.column))
-        state.sampling.note_text(text, mask)
-        state.positions += mask
+        self._user_codes.copy_(user_codes)
+        self._live.copy_(torch.tensor(live))
+        context = self.config.context
+        self._rows = [(i, at % context, min(at + 1, context)) for i, at in enumerate(positions) if live[i]]
+        result = self._recorder.run(shape) if self._recorder else self._compute(shape)
         for slot, on in enumerate(live):
-            state.position_host[slot] += on
-            if on and fed is not None:
-                self._rebuild(slot, fed[slot])
+            positions[slot] += on
+            if on and self._rebuilder:
+                self._rebuild(slot, result.fed[slot])
         return result
 
     def _rebuild(self, slot: int, fed: Tensor) -> None:
@@ -130,41 +142,6 @@ class LanguageModel:
         shorter = self._rebuilder.after_step(slot, fed, position, run, state.kv[:, slot])
         if shorter != position:
             state.set_position(slot, shorter)
-
-    def _span(self, live: list[bool]) -> Span:
-        state, config = self.state, self.config
-        cos, sin = rotation(state.positions, config.head_dim, config.max_period)
-        places = state.positions % config.context
-        rows = [
-            (slot, position % config.context, min(position + 1, config.context))
-            for slot, position in enumerate(state.position_host)
-            if live[slot]
-        ]
-        mask = None
-        if self._masked:
-            longest = max((length for _, _, length in rows), default=1)
-            reach = min(-(-longest // SPAN_BUCKET_POSITIONS) * SPAN_BUCKET_POSITIONS, config.context)
-            mask = (torch.arange(reach, device=places.device) <= state.positions[:, None])[:, None, None]
-        return Span(cos[:, None, None], sin[:, None, None], places, rows, mask)
-
-    def _draw_text(self, logits: Tensor, noise: Tensor, rows: slice) -> Tensor:
-        state, params = self.state, self.state.sampling
-        settings = state.settings[rows]
-        if any(row.repetition_penalty != 1.0 for row in settings):
-            logits = draws.penalize(logits, params.recent[rows], params.window[rows], params.penalty[rows])
-        widest = draws.widest_candidates([(s.text_temperature, s.text_top_k) for s in settings], self.config.text_card)
-        return draws.draw(logits, params.text_temperature[rows], params.text_top_k[rows], noise[:, 0], widest)
-
-    def _draw_codes(self, hidden: Tensor, text: Tensor, noise: Tensor, rows: slice, count: int) -> Tensor:
-        params = self.state.sampling
-        temperature, top_k = params.audio_temperature[rows], params.audio_top_k[rows]
-        settings = [(s.audio_temperature, s.audio_top_k) for s in self.state.settings[rows]]
-        widest = draws.widest_candidates(settings, self.config.audio_card)
-
-        def choose(codebook: int, logits: Tensor) -> Tensor:
-            return draws.draw(logits, temperature, top_k, noise[:, 1 + codebook], widest)
-
-        return self.weights.depth(hidden, text, choose, count)
 
     def set_sampling(self, slot: int, settings: SamplingSettings) -> None:
         """New settings for a row, from its next step on."""

@@ -14,10 +14,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from personaplex_app.audio import FRAME_SAMPLES, Pcm
+from personaplex_app.audio import FRAME_SAMPLES, Pcm, silence
 from personaplex_app.controls import Choices, SamplingSettings
 from personaplex_app.model.codec import Codec, CodecRow
-from personaplex_app.model.config import CheckpointConfig
+from personaplex_app.model.config import TEXT_PADDING, CheckpointConfig
 from personaplex_app.model.language import LanguageModel
 from personaplex_app.model.loading import Weights
 from personaplex_app.model.prompts import PromptPlan, VoicePrompt, check_plan_length, plan_prompt
@@ -27,6 +27,8 @@ from personaplex_app.model.voice_file import VoiceShelf
 from personaplex_app.voices import NO_VOICE
 
 TEXT_ROW = 0
+WARM_UP_FRAMES = 3
+WARM_UP_TOKENS = 100
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,21 @@ class SpeechStepper:
         self.codec = codec
         self._voices = voices
         self._heard = np.zeros((self.slots, FRAME_SAMPLES), dtype=np.float32)
+        self._warm_up()
         self._fresh_codec_row = self._codec_row_after_prompt()
+
+    def _warm_up(self) -> None:
+        """What a GPU does slowly the first time (kernels chosen, graphs recorded) is done before anybody waits."""
+        if self.codec.device.type == "cpu":
+            return
+        self.language.record([self.config.sampling])
+        for _ in range(WARM_UP_FRAMES):
+            self.language.prime(
+                0, plan_prompt(None, [TEXT_PADDING] * WARM_UP_TOKENS, self.config), SamplingSettings(), 0
+            )
+            self.step({slot: silence() for slot in range(self.slots)})
+        for slot in range(self.slots):
+            self.release(slot)
 
     @property
     def voice_names(self) -> list[str]:

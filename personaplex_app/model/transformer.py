@@ -10,6 +10,7 @@ Source of the architecture: moshi 0.2.13, `models/lm.py` and `modules/transforme
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import cast
@@ -78,7 +79,7 @@ class Span:
 def rotation(positions: Tensor, head_dim: int, max_period: float) -> tuple[Tensor, Tensor]:
     """cos and signed sin for `rotate`, each [.., E / 2, 2], from positions [..]."""
     steps = torch.arange(head_dim // 2, device=positions.device, dtype=torch.float32)
-    frequencies = torch.exp(steps * (-torch.log(torch.tensor(max_period)).item() * 2 / head_dim))
+    frequencies = torch.exp(steps * (-math.log(max_period) * 2 / head_dim))
     angles = positions.float().unsqueeze(-1) * frequencies
     cos, sin = torch.cos(angles), torch.sin(angles)
     return torch.stack([cos, cos], -1), torch.stack([-sin, sin], -1)

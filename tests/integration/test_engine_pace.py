@@ -67,8 +67,8 @@ def test_a_session_without_any_sound_goes_on_at_the_pace_of_time() -> None:
     with Engine(ProbeStepper(slots=1)) as engine:
         quiet = join_talking(engine)
         pace(25, lambda index: None, [quiet])
-        counters = quiet.session.counters
-        assert counters.stepped == counters.silence_filled == pytest.approx(22, abs=4)
+    counters = quiet.session.counters
+    assert counters.stepped == counters.silence_filled == pytest.approx(22, abs=4)
 
 
 def test_steps_slower_than_time_keep_what_is_heard_young_and_say_so() -> None:

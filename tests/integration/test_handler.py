@@ -58,8 +58,8 @@ def test_the_page_follows_the_call(engine: Engine) -> None:
     async def story() -> None:
         call = Call(engine)
         await talking(call)
-        await eventually(lambda: call.views and call.views[-1].status.startswith("Talking."))
-        assert call.views[-1] == call.view and "seed 7" in call.view.applied
+        await eventually(lambda: call.shown.status.startswith("Talking."))
+        assert call.shown == call.view and "seed 7" in call.view.applied
         await call.stop()
         assert call.view.over and call.view.status == f"Ended: {YOU_STOPPED}"
         assert engine.status.free == 1 or await eventually(lambda: engine.status.free, 1.0)
@@ -90,7 +90,7 @@ def test_values_that_cannot_be_used_end_in_a_sentence(engine: Engine, changed: d
         await asyncio.sleep(0.2)
         await call.stop()
         assert len(call.goodbyes) == 1 and sentence in call.goodbyes[0]
-        assert call.view.over and call.view.status == call.goodbyes[0] == call.views[-1].status
+        assert call.view.over and call.view.status == call.goodbyes[0] == call.shown.status
         assert engine.status.free == 1
 
     play_out(story)
@@ -144,8 +144,8 @@ def test_sliders_act_in_mid_call_from_the_frame_that_is_named(engine: Engine, st
         await eventually(lambda: call.session.applied.sampling == wanted, what="applied")
         assert stepper.sampling == {0: wanted} and call.session.applied.from_frame > 3
         named = f"From frame {call.session.applied.from_frame} ("
-        await eventually(lambda: call.views[-1].applied.startswith(named))
-        assert "audio temperature 0.15, " in call.views[-1].applied
+        await eventually(lambda: call.shown.applied.startswith(named))
+        assert "audio temperature 0.15, " in call.shown.applied
         await call.stop()
 
     play_out(story)
@@ -159,11 +159,11 @@ def test_a_slider_that_cannot_be_is_said_and_the_session_lives(
         call = Call(engine)
         await talking(call)
         call.move(text_temperature=value)
-        await eventually(lambda: "ext temperature must be" in call.views[-1].status, what="the remark")
+        await eventually(lambda: "ext temperature must be" in call.shown.status, what="the remark")
         assert is_talking(call.session) and stepper.sampling == {0: CHOICES.sampling}
         call.move(text_temperature=0.2)
         await eventually(lambda: call.session.applied.sampling.text_temperature == 0.2)
-        await eventually(lambda: call.views[-1].status == "Talking. Speak whenever you like.", what="no remark")
+        await eventually(lambda: call.shown.status == "Talking. Speak whenever you like.", what="no remark")
         await call.stop()
 
     play_out(story)

@@ -78,7 +78,7 @@ def test_an_engine_that_fails_is_told_and_never_silent(
         await talking(call)
         happen(stepper)
         assert await eventually(lambda: call.goodbyes, 2.0, "goodbye") < 2.0
-        assert call.goodbyes == [sentence] and call.views[-1].status == f"Ended: {sentence}"
+        assert call.goodbyes == [sentence] and call.shown.status == f"Ended: {sentence}"
         stepper.gate.set()
         await call.stop()
 

@@ -81,6 +81,11 @@ class Call:
         return self.handler._session
 
     @property
+    def shown(self) -> CallView:
+        """What the handler last sent to the page."""
+        return self.views[-1] if self.views else CallView()
+
+    @property
     def view(self) -> CallView:
         view = self.calls.view(self.name)
         assert view is not None

@@ -1,0 +1,54 @@
+"""Recorded steps: on a GPU a step is replayed as one CUDA graph per shape instead of launched kernel by kernel.
+
+In: a computation on fixed tensors. Out: its result, in tensors that the next replay overwrites.
+Must not know: what is computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+import torch
+
+Shape = TypeVar("Shape")
+Result = TypeVar("Result")
+WARM_UP_RUNS = 2
+
+
+class GraphRecorder(Generic[Shape, Result]):
+    """Records `compute(shape)` once per shape and replays it afterwards; all graphs share one memory pool.
+
+    Args:
+        compute: reads and writes tensors that stay where they are, and nothing else.
+        at_rest: called before recording; must make `compute` leave the state as it is, and return what undoes that.
+    """
+
+    def __init__(self, compute: Callable[[Shape], Result], at_rest: Callable[[], Callable[[], None]]) -> None:
+        self._compute = compute
+        self._at_rest = at_rest
+        self._pool = torch.cuda.graph_pool_handle()
+        self._recorded: dict[Shape, tuple[torch.cuda.CUDAGraph, Result]] = {}
+
+    def run(self, shape: Shape) -> Result:
+        """Replays; records first where this shape is new."""
+        if shape not in self._recorded:
+            self.record(shape)
+        graph, result = self._recorded[shape]
+        graph.replay()
+        return result
+
+    def record(self, shape: Shape) -> None:
+        """Warms up and records with every row at rest."""
+        undo = self._at_rest()
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(WARM_UP_RUNS):
+                self._compute(shape)
+        torch.cuda.current_stream().wait_stream(side)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, pool=self._pool):
+            result = self._compute(shape)
+        self._recorded[shape] = (graph, result)
+        undo()
