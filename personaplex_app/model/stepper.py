@@ -27,8 +27,7 @@ from personaplex_app.model.voice_file import VoiceShelf
 from personaplex_app.voices import NO_VOICE
 
 TEXT_ROW = 0
-WARM_UP_FRAMES = 3
-WARM_UP_TOKENS = 100
+WARM_UP_TOKENS = (0, 10, 25, 50, 100, 200, 400)  # prompt lengths that choose different kernels
 
 
 @dataclass(frozen=True)
@@ -94,10 +93,9 @@ class SpeechStepper:
         if self.codec.device.type == "cpu":
             return
         self.language.record([self.config.sampling])
-        for _ in range(WARM_UP_FRAMES):
-            self.language.prime(
-                0, plan_prompt(None, [TEXT_PADDING] * WARM_UP_TOKENS, self.config), SamplingSettings(), 0
-            )
+        for tokens in WARM_UP_TOKENS:
+            plan = plan_prompt(None, [TEXT_PADDING] * tokens, self.config)
+            self.language.prime(0, plan, SamplingSettings(), 0)
             self.step({slot: silence() for slot in range(self.slots)})
         for slot in range(self.slots):
             self.release(slot)
