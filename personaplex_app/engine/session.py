@@ -15,7 +15,7 @@ from enum import Enum
 
 from personaplex_app.audio import FRAME_MS, FrameAssembler, Pcm, silence
 from personaplex_app.controls import Choices, SamplingSettings
-from personaplex_app.engine.scheduler import SlotView
+from personaplex_app.engine.scheduler import PATIENCE_SECONDS, SlotView
 from personaplex_app.engine.slots import Tenancy
 from personaplex_app.records.transcript import Transcript
 
@@ -153,7 +153,9 @@ class Session:
             frame = self._heard.popleft() if self._heard else None
         if frame is None:
             self.counters.silence_filled += 1
-            self._hungry_since += FRAME_MS / 1000
+            # Time lost to a stall is not made up for: the next silence is due a frame from now at the earliest.
+            latest = self.clock() - PATIENCE_SECONDS
+            self._hungry_since = max(self._hungry_since, latest) + FRAME_MS / 1000
             return silence()
         self._hungry_since = self.clock()
         return frame

@@ -6,10 +6,11 @@ Must not know: the web, torch; what a step does.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from personaplex_app.audio import FRAME_SECONDS
 from personaplex_app.engine.ports import Stepper, StepResult
@@ -21,6 +22,7 @@ log = logging.getLogger(__name__)
 
 STALL_SECONDS = 0.8  # a step that takes longer is told to those who wait for it
 HUNG_SECONDS = 10.0  # a step that takes longer is not coming back
+HUNG_PROMPT_SECONDS = 120.0  # nor is a prompt that takes longer
 VANISHED_SECONDS = 4.5  # a talk whose microphone has sent nothing for so long is over
 STEP_FAILED = "The engine failed in the middle of a step. Start again; if it happens again, tell the operator."
 PRIME_FAILED = "The engine failed while it read the prompt. Start again; if it happens again, tell the operator."
@@ -53,7 +55,7 @@ class TickLoop:
         self._wake = threading.Condition()
         self._sessions: list[Session] = []
         self._last_tick = float("-inf")
-        self._busy_since: float | None = None
+        self._busy: tuple[float, float] | None = None  # since when the stepper works, and how long it may
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="tick", daemon=True)
         self._guard = threading.Thread(target=self._watch, name="tick-guard", daemon=True)
@@ -139,7 +141,8 @@ class TickLoop:
         """Wipes the slot before it is given away; a stepper that cannot even do that is dead."""
         with self._wake:
             self._table.drain(session.tenancy)
-        self._stepper.release(session.tenancy.slot)
+        with self._working(HUNG_SECONDS):
+            self._stepper.release(session.tenancy.slot)
         with self._wake:
             self._table.release(session.tenancy)
             self._sessions.remove(session)
@@ -151,7 +154,8 @@ class TickLoop:
             return
         session = newcomers[0]
         try:
-            self._stepper.prime(session.tenancy.slot, session.opening)
+            with self._working(HUNG_PROMPT_SECONDS):
+                self._stepper.prime(session.tenancy.slot, session.opening)
         except Exception:
             log.exception("priming slot %d failed", session.tenancy.slot)
             session.end(PRIME_FAILED)
@@ -168,11 +172,12 @@ class TickLoop:
             if session.state is SessionState.TALKING and session.tenancy.slot not in stepping:
                 session.counters.missed += 1
         heard = {slot: session.take_heard() for slot, session in stepping.items()}
-        self._last_tick = self._busy_since = self._clock()
+        self._last_tick = self._clock()
         try:
-            for slot, session in stepping.items():
-                self._apply_wanted(slot, session)
-            results = self._stepper.step(heard)
+            with self._working(HUNG_SECONDS):
+                for slot, session in stepping.items():
+                    self._apply_wanted(slot, session)
+                results = self._stepper.step(heard)
             for slot, session in stepping.items():
                 self._deliver(session, results[slot])
         except Exception:
@@ -182,7 +187,6 @@ class TickLoop:
                 session.end(STEP_FAILED)
         finally:
             self.step_seconds = self._clock() - self._last_tick
-            self._busy_since = None
 
     def _deliver(self, session: Session, result: StepResult) -> None:
         """To the tenant that was in the step, as long as it still is one."""
@@ -193,6 +197,15 @@ class TickLoop:
             session.end(NOT_FINITE)
             return
         session.deliver(result.pcm, result.text_token, self._stepper.text(result.text_token))
+
+    @contextlib.contextmanager
+    def _working(self, limit_seconds: float) -> Iterator[None]:
+        """While inside, the guard counts."""
+        self._busy = (self._clock(), limit_seconds)
+        try:
+            yield
+        finally:
+            self._busy = None
 
     def _state(self, session: Session) -> SlotState:
         with self._wake:
@@ -218,14 +231,18 @@ class TickLoop:
         """Tells those who wait when a step stalls, and gives the engine up when it hangs."""
         while not self._stopping and not self.failed:
             time.sleep(FRAME_SECONDS)
-            busy_since = self._busy_since
-            if busy_since is None:
+            busy = self._busy
+            if busy is None:
                 continue
-            if self._clock() - busy_since > HUNG_SECONDS:
-                log.error("a step has not come back for %.0f s", HUNG_SECONDS)
+            taken = self._clock() - busy[0]
+            if taken > busy[1]:
+                log.error("the stepper has not come back for %.0f s", taken)
                 self._die(ENGINE_DEAD)
-            elif self._clock() - busy_since > STALL_SECONDS:
-                for session in self._snapshot():
-                    if session.state is SessionState.TALKING and not session.stalled:
-                        session.stalled = True
-                        session.notify()
+            elif taken > STALL_SECONDS:
+                self._tell_stalled()
+
+    def _tell_stalled(self) -> None:
+        for session in self._snapshot():
+            if session.state is SessionState.TALKING and not session.stalled:
+                session.stalled = True
+                session.notify()

@@ -157,3 +157,22 @@ def test_a_failure_nobody_talks_to_is_told_at_the_door(house: House) -> None:
     until(lambda: house.engine.status.failed, 2.0)
     assert is_over(talker.session)
     _assert_dead(house)
+
+
+def test_a_prompt_that_hangs_is_the_engine_s_end(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tick_loop, "HUNG_PROMPT_SECONDS", 0.4)
+    talking = join_talking(house.engine)
+    house.stepper.prime_seconds = 1.5
+    house.engine.join(CHOICES)
+    until(lambda: is_over(talking.session), 2 * TOLD_SECONDS)
+    _assert_dead(house)
+
+
+def test_time_lost_to_a_stall_is_not_made_up_for_with_silence(house: House) -> None:
+    quiet = join_talking(house.engine)
+    pace(6, lambda index: None, [quiet])
+    with house.stepper.stopped():
+        pace(20, lambda index: None, [quiet])
+    before = quiet.session.counters.stepped
+    pace(6, lambda index: None, [quiet])
+    assert quiet.session.counters.stepped - before <= 9
