@@ -7,7 +7,6 @@ Must not know: how any part works inside.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -23,6 +22,7 @@ from personaplex_app.model.random_checkpoint import random_tokenizer
 from personaplex_app.model.stepper import SpeechStepper
 from personaplex_app.model.tokenizer import Tokenizer
 from personaplex_app.model.voice_file import VoiceShelf, check_voice, encode_voice, read_voice_bytes, read_voice_file
+from personaplex_app.settings import EngineChoice
 from personaplex_app.sound_files import read_sound
 
 PACKAGED = ("demo", "mini")
@@ -30,27 +30,6 @@ RANDOM = "random"
 HUB = "hub"
 _PACKAGE = Path(__file__).parent / "checkpoints"
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
-
-
-@dataclass(frozen=True)
-class EngineChoice:
-    """Which model runs where.
-
-    Attributes:
-        checkpoint: `demo`, `mini`, `random`, `hub` or a directory. device: `auto`, `cpu` or `cuda`.
-        precision: `auto`, `float32` or `bfloat16`; `auto` is float32 for the miniatures, bfloat16 otherwise.
-        threads: for arithmetic on the CPU.
-    """
-
-    checkpoint: str
-    cache: Path
-    device: str = "auto"
-    precision: str = "auto"
-    slots: int = 1
-    allow_surplus: bool = False
-    threads: int = 1
-    token: str | None = None
-    revision: str | None = None
 
 
 def pick_device(name: str) -> torch.device:
@@ -65,28 +44,31 @@ def pick_device(name: str) -> torch.device:
 def _pick_dtype(choice: EngineChoice) -> torch.dtype:
     if choice.precision != "auto":
         return _DTYPES[choice.precision]
-    return torch.float32 if choice.checkpoint in PACKAGED else torch.bfloat16
+    return torch.float32 if pick_checkpoint(choice) in PACKAGED else torch.bfloat16
 
 
 def checkpoint_directory(choice: EngineChoice, report: Callable[[str], None] = lambda line: None) -> Path:
     """Where a named checkpoint's files lie; `hub` fetches them first, a reported line a file."""
-    if choice.checkpoint in PACKAGED:
-        return _PACKAGE / choice.checkpoint
-    if choice.checkpoint == HUB:
+    name = pick_checkpoint(choice)
+    if name in PACKAGED:
+        return _PACKAGE / name
+    if name == HUB:
         return fetch_checkpoint(choice.token, choice.revision, choice.cache, report)
-    return Path(choice.checkpoint)
+    return Path(name)
 
 
-def default_checkpoint(device: str, token: str | None) -> str:
-    """`hub` where a GPU and a token are, else the trained miniature."""
-    return HUB if token and pick_device(device).type == "cuda" else PACKAGED[0]
+def pick_checkpoint(choice: EngineChoice) -> str:
+    """The checkpoint named, else `hub` where a GPU and a token are, else the trained miniature."""
+    if choice.checkpoint is not None:
+        return choice.checkpoint
+    return HUB if choice.token and pick_device(choice.device).type == "cuda" else PACKAGED[0]
 
 
 def build_stepper(choice: EngineChoice, report: Callable[[str], None] = lambda line: None) -> SpeechStepper:
     """Loads or makes the model; raises InvalidInput for a checkpoint that cannot be used."""
     device = pick_device(choice.device)
     torch.set_num_threads(choice.threads)
-    if choice.checkpoint == RANDOM:
+    if pick_checkpoint(choice) == RANDOM:
         return _random_stepper(choice, device)
     directory = checkpoint_directory(choice, report)
     checkpoint = open_checkpoint(directory, allow_surplus=choice.allow_surplus)

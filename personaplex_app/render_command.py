@@ -15,15 +15,13 @@ from typing import TYPE_CHECKING, Any
 from personaplex_app.audio import FRAME_MS, SAMPLE_RATE_HZ
 from personaplex_app.controls import Choices, SamplingSettings, parse_seed
 from personaplex_app.errors import InvalidInput
-from personaplex_app.settings import REVISION_VARIABLE, add_model_flags, cache_directory, environment, hub_token
+from personaplex_app.settings import add_model_flags, engine_choice, environment
 from personaplex_app.voices import NO_VOICE, check_voice_name
 
 if TYPE_CHECKING:
     from personaplex_app.model.prompts import VoicePrompt
     from personaplex_app.model.stepper import SpeechStepper
     from personaplex_app.offline import Rendered
-
-SLIDERS = ("temperature-audio", "temperature-text", "top-k-audio", "top-k-text", "repetition-penalty")
 
 
 def add_render(commands: Any) -> None:
@@ -69,21 +67,9 @@ def run_render(flags: argparse.Namespace) -> None:
 
 def build_from_flags(flags: argparse.Namespace) -> SpeechStepper:
     """The stepper that `add_model_flags` describes, with one slot."""
-    from personaplex_app.assemble import EngineChoice, build_stepper
+    from personaplex_app.assemble import build_stepper
 
-    if flags.threads < 1:
-        raise InvalidInput("--threads must be 1 or more.")
-    choice = EngineChoice(
-        checkpoint=flags.checkpoint,
-        cache=cache_directory(environment()),
-        device=flags.device,
-        precision=flags.precision,
-        allow_surplus=flags.allow_surplus,
-        threads=flags.threads,
-        token=hub_token(environment()),
-        revision=environment().get(REVISION_VARIABLE),
-    )
-    return build_stepper(choice)
+    return build_stepper(engine_choice(flags, environment()))
 
 
 def _sampling(flags: argparse.Namespace, base: SamplingSettings) -> SamplingSettings:

@@ -46,30 +46,43 @@ def hub_token(variables: Mapping[str, str]) -> str | None:
 
 
 @dataclass(frozen=True)
+class EngineChoice:
+    """Which model runs where.
+
+    Attributes:
+        checkpoint: `demo`, `mini`, `random`, `hub` or a directory; None picks `hub` where a GPU and a token are, else
+            `demo`. device: `auto`, `cpu` or `cuda`.
+        precision: `auto`, `float32` or `bfloat16`; `auto` is float32 for the miniatures, bfloat16 otherwise.
+        threads: for arithmetic on the CPU. token, revision: for the Hub.
+    """
+
+    checkpoint: str | None
+    cache: Path
+    device: str = "auto"
+    precision: str = "auto"
+    slots: int = 1
+    allow_surplus: bool = False
+    threads: int = 1
+    token: str | None = None
+    revision: str | None = None
+
+
+@dataclass(frozen=True)
 class Settings:
     """How the page is served.
 
     Attributes:
-        engine: `model` or `echo`. checkpoint: None picks `hub` where a GPU and a token are, else `demo`.
-        auth: (user, password) or None. browser_ice, server_ice: ICE servers of both ends.
+        engine: `model` or `echo`. auth: (user, password) or None. ice: ICE servers of both ends.
     """
 
     host: str
     port: int
     engine: str
-    checkpoint: str | None
-    device: str
-    precision: str
-    threads: int
-    slots: int
-    allow_surplus: bool
+    model: EngineChoice
     auth: tuple[str, str] | None
     share: bool
     public: bool
     plain_microphone: bool
-    cache: Path
-    token: str | None
-    revision: str | None
     ice: tuple[dict[str, Any], ...]
 
 
@@ -94,32 +107,39 @@ def read_settings(flags: argparse.Namespace, variables: Mapping[str, str]) -> Se
         host=flags.host or variables.get("GRADIO_SERVER_NAME") or LOOPBACK,
         port=flags.port if flags.port is not None else _port(variables.get("GRADIO_SERVER_PORT")),
         engine=flags.engine,
-        checkpoint=flags.checkpoint,
-        device=flags.device,
-        precision=flags.precision,
-        threads=flags.threads,
-        slots=flags.slots,
-        allow_surplus=flags.allow_surplus,
+        model=engine_choice(flags, variables, flags.slots),
         auth=_auth(flags.auth),
         share=flags.share,
         public=flags.public or space,
         plain_microphone=flags.plain_microphone,
-        cache=cache_directory(variables),
-        token=hub_token(variables),
-        revision=variables.get(REVISION_VARIABLE) or None,
         ice=_ice(variables.get(ICE_VARIABLE)),
     )
     _check(settings)
     return settings
 
 
+def engine_choice(flags: argparse.Namespace, variables: Mapping[str, str], slots: int = 1) -> EngineChoice:
+    """What `add_model_flags` and the environment say of the model; raises InvalidInput."""
+    if not 1 <= slots <= MOST_SLOTS:
+        raise InvalidInput(f"--slots must be from 1 to {MOST_SLOTS}, not {slots}.")
+    if flags.threads < 1:
+        raise InvalidInput("--threads must be 1 or more.")
+    return EngineChoice(
+        checkpoint=flags.checkpoint,
+        cache=cache_directory(variables),
+        device=flags.device,
+        precision=flags.precision,
+        slots=slots,
+        allow_surplus=flags.allow_surplus,
+        threads=flags.threads,
+        token=hub_token(variables),
+        revision=variables.get(REVISION_VARIABLE) or None,
+    )
+
+
 def _check(settings: Settings) -> None:
     if not 0 <= settings.port <= 65535:
         raise InvalidInput(f"The port must be from 0 to 65535, not {settings.port}.")
-    if not 1 <= settings.slots <= MOST_SLOTS:
-        raise InvalidInput(f"--slots must be from 1 to {MOST_SLOTS}, not {settings.slots}.")
-    if settings.threads < 1:
-        raise InvalidInput("--threads must be 1 or more.")
     open_to_all = settings.share or not is_loopback(settings.host)
     if open_to_all and not (settings.auth or settings.public):
         where = "--share" if settings.share else f"--host {settings.host}"

@@ -17,7 +17,7 @@ from pathlib import Path
 import gradio as gr
 from starlette.middleware import Middleware
 
-from personaplex_app.assemble import HUB, PACKAGED, RANDOM, EngineChoice, build_stepper, default_checkpoint
+from personaplex_app.assemble import HUB, PACKAGED, RANDOM, build_stepper, pick_checkpoint
 from personaplex_app.engine.echo import EchoStepper
 from personaplex_app.engine.facade import Engine
 from personaplex_app.engine.ports import Stepper
@@ -48,20 +48,9 @@ MAX_UPLOAD_BYTES = 1 << 20
 def make_stepper(settings: Settings) -> tuple[Stepper, Catalogue]:
     """The stepper that the settings name, and what the page says of it."""
     if settings.engine == "echo":
-        return EchoStepper(settings.slots), Catalogue(tuple(load_personas(PERSONAS)), (), notice=ECHO_NOTICE)
-    checkpoint = settings.checkpoint or default_checkpoint(settings.device, settings.token)
-    choice = EngineChoice(
-        checkpoint=checkpoint,
-        cache=settings.cache,
-        device=settings.device,
-        precision=settings.precision,
-        slots=settings.slots,
-        allow_surplus=settings.allow_surplus,
-        threads=settings.threads,
-        token=settings.token,
-        revision=settings.revision,
-    )
-    stepper = build_stepper(choice, report=log.info)
+        return EchoStepper(settings.model.slots), Catalogue(tuple(load_personas(PERSONAS)), (), notice=ECHO_NOTICE)
+    checkpoint = pick_checkpoint(settings.model)
+    stepper = build_stepper(settings.model, report=log.info)
     personas = load_personas(DEMO_PERSONAS if checkpoint == PACKAGED[0] else PERSONAS)
     notice = {PACKAGED[0]: TOY_NOTICE, PACKAGED[1]: RANDOM_NOTICE, RANDOM: RANDOM_NOTICE, HUB: REAL_NOTICE}
     return stepper, Catalogue(

@@ -11,9 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.variants import with_config
 
-from personaplex_app.assemble import EngineChoice, build_stepper
+from personaplex_app.assemble import build_stepper
 from personaplex_app.errors import InvalidInput
 from personaplex_app.model.config import read_config
+from personaplex_app.settings import EngineChoice
 
 NAN, INFINITE = float("nan"), float("inf")
 REFUSED = [

@@ -11,11 +11,12 @@ import pytest
 from support.pitch import median_pitch_hz
 from support.speech import conversation, listen, pause
 
-from personaplex_app.assemble import EngineChoice, build_stepper
+from personaplex_app.assemble import build_stepper
 from personaplex_app.audio import Pcm, split_frames
 from personaplex_app.controls import Choices
 from personaplex_app.model.stepper import SpeechStepper
 from personaplex_app.records.transcript import Transcript
+from personaplex_app.settings import EngineChoice
 
 LEAD_SECONDS, GAP_SECONDS, TAIL_SECONDS = 6.5, 3.2, 1.2
 SEED = 0

@@ -7,7 +7,7 @@ import pytest
 import torch
 from support.golden import CASES, Case, Reference, case_talk, golden_prompt, pt_voice, talk
 
-from personaplex_app.assemble import EngineChoice, build_stepper
+from personaplex_app.assemble import build_stepper
 from personaplex_app.audio import split_frames
 from personaplex_app.controls import Choices, SamplingSettings
 from personaplex_app.loudness import normalize_loudness
@@ -19,6 +19,7 @@ from personaplex_app.model.loading import Weights
 from personaplex_app.model.prompts import VoicePrompt, plan_prompt
 from personaplex_app.model.voice_file import encode_voice
 from personaplex_app.offline import render
+from personaplex_app.settings import EngineChoice
 from personaplex_app.sound_files import read_sound
 
 # The miniature's last codebooks hold entries 1e-6 apart: which of two is nearer depends on how the CPU rounds.

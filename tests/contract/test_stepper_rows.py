@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from support.golden import GREEDY
 
-from personaplex_app.assemble import EngineChoice, build_stepper
+from personaplex_app.assemble import build_stepper
 from personaplex_app.audio import FRAME_SAMPLES
 from personaplex_app.controls import Choices, SamplingSettings
 from personaplex_app.errors import InvalidInput
 from personaplex_app.model.stepper import SpeechStepper, Step
+from personaplex_app.settings import EngineChoice
 
 SLOTS = 2
 CHOICES = Choices("You enjoy having a good conversation.", "TINY0", SamplingSettings(), 3)

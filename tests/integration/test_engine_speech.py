@@ -14,13 +14,14 @@ import pytest
 from support.engine import drained, is_over, is_talking, until
 from support.golden import GREEDY
 
-from personaplex_app.assemble import EngineChoice, build_stepper
+from personaplex_app.assemble import build_stepper
 from personaplex_app.audio import FRAME_SAMPLES, Pcm
 from personaplex_app.controls import Choices
 from personaplex_app.engine.facade import Engine
 from personaplex_app.engine.session import HEARD_FRAMES, Session
 from personaplex_app.model.stepper import Opening, SpeechStepper, Step
 from personaplex_app.offline import Rendered, render
+from personaplex_app.settings import EngineChoice
 
 SLOTS = 2
 TEACHER = Choices("You are a wise and friendly teacher.", "TINY0", GREEDY, 1)

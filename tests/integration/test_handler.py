@@ -12,10 +12,11 @@ import pytest
 from support.call import PACKET_SAMPLES, Call, args, eventually, hush, play_out, talking, tone
 from support.engine import CHOICES, ProbeStepper, is_talking
 
-from personaplex_app.assemble import EngineChoice, build_stepper
+from personaplex_app.assemble import build_stepper
 from personaplex_app.controls import SamplingSettings
 from personaplex_app.engine.facade import YOU_STOPPED, Engine
 from personaplex_app.engine.slots import full_sentence
+from personaplex_app.settings import EngineChoice
 from personaplex_app.web.handler import WIRE_RATE_HZ
 from personaplex_app.web.pacing import MOST_WAITING_MS
 

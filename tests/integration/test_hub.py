@@ -35,7 +35,8 @@ except InvalidInput as error:
 BUILD = """
 import sys
 from pathlib import Path
-from personaplex_app.assemble import EngineChoice, build_stepper
+from personaplex_app.assemble import build_stepper
+from personaplex_app.settings import EngineChoice
 cache = Path(sys.argv[1])
 stepper = build_stepper(EngineChoice("hub", cache, device="cpu", precision="float32", token="hf_good"))
 from personaplex_app.controls import Choices, SamplingSettings

@@ -29,9 +29,9 @@ def _sentence(*flags: str, **variables: str) -> str:
 
 def test_with_nothing_said_only_this_machine_gets_in() -> None:
     settings = _read()
-    assert (settings.host, settings.port, settings.slots, settings.engine) == ("127.0.0.1", 7860, 1, "model")
+    assert (settings.host, settings.port, settings.model.slots, settings.engine) == ("127.0.0.1", 7860, 1, "model")
     assert not (settings.auth or settings.share or settings.public or settings.plain_microphone)
-    assert settings.checkpoint is settings.token is settings.revision is None and settings.ice == ()
+    assert settings.model.checkpoint is settings.model.token is settings.model.revision is None and settings.ice == ()
 
 
 def test_variables_are_taken_and_flags_win() -> None:
@@ -46,9 +46,14 @@ def test_every_flag_arrives() -> None:
         *("--slots", "3", "--engine", "echo", "--auth", "anna:a:b", "--share", "--plain-microphone", "--public"),
         *("--checkpoint", "mini", "--device", "cpu", "--precision", "float32", "--threads", "2", "--allow-surplus"),
     )
-    assert (settings.slots, settings.engine, settings.auth) == (3, "echo", ("anna", "a:b"))
-    assert (settings.checkpoint, settings.device, settings.precision, settings.threads) == ("mini", "cpu", "float32", 2)
-    assert settings.share and settings.plain_microphone and settings.public and settings.allow_surplus
+    assert (settings.model.slots, settings.engine, settings.auth) == (3, "echo", ("anna", "a:b"))
+    assert (settings.model.checkpoint, settings.model.device, settings.model.precision, settings.model.threads) == (
+        "mini",
+        "cpu",
+        "float32",
+        2,
+    )
+    assert settings.share and settings.plain_microphone and settings.public and settings.model.allow_surplus
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "localhost", "::1"])
@@ -135,11 +140,14 @@ def test_ice_servers_of_another_form(text: str) -> None:
     ],
 )
 def test_the_token_comes_from_either_variable(variables: dict[str, str], token: str | None) -> None:
-    assert hub_token(variables) == token == _read(**variables).token
+    assert hub_token(variables) == token == _read(**variables).model.token
 
 
 def test_the_revision_and_the_cache_have_variables() -> None:
-    assert _read(PERSONAPLEX_REVISION="abc").revision == "abc" and _read(PERSONAPLEX_REVISION="").revision is None
+    assert (
+        _read(PERSONAPLEX_REVISION="abc").model.revision == "abc"
+        and _read(PERSONAPLEX_REVISION="").model.revision is None
+    )
     assert cache_directory({"PERSONAPLEX_CACHE": "/a", "XDG_CACHE_HOME": "/b"}) == Path("/a")
     assert cache_directory({"XDG_CACHE_HOME": "/b"}) == Path("/b/personaplex_app")
     assert cache_directory({}) == Path.home() / ".cache" / "personaplex_app"
