@@ -6,11 +6,13 @@ Must not know: how anything is done; `serve` alone imports the web.
 from __future__ import annotations
 
 import argparse
+import logging
 import sys
 from collections.abc import Sequence
 
 from personaplex_app.errors import PersonaplexError, ServerFault
 from personaplex_app.render_command import add_render
+from personaplex_app.settings import add_model_flags, add_serve_flags, environment, read_settings
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -18,7 +20,22 @@ def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m personaplex_app", description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
     add_render(commands)
+    serve = commands.add_parser("serve", help="the page (what app.py runs)")
+    add_serve_flags(serve)
+    add_model_flags(serve)
+    serve.set_defaults(run=run_serve)
     return parser
+
+
+def run_serve(flags: argparse.Namespace) -> None:
+    """Serves the page until it is stopped."""
+    settings = read_settings(flags, environment())
+    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
+    for chatty in ("httpx", "aioice"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)
+    from personaplex_app.web.server import serve
+
+    serve(settings)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -10,7 +10,7 @@ import argparse
 import ipaddress
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -185,14 +185,6 @@ def _ice(text: str | None) -> tuple[dict[str, Any], ...]:
     if not isinstance(servers, list) or not all(isinstance(item, dict) and "urls" in item for item in servers):
         raise InvalidInput(f"{ICE_VARIABLE} must be a JSON list of objects, each with urls.")
     return tuple(servers)
-
-
-def parse_serve(arguments: Sequence[str], variables: Mapping[str, str]) -> Settings:
-    """Command-line words of `app.py` to settings."""
-    parser = argparse.ArgumentParser(prog="app.py", description="Serves the page.")
-    add_serve_flags(parser)
-    add_model_flags(parser)
-    return read_settings(parser.parse_args(arguments), variables)
 
 
 def add_model_flags(parser: argparse.ArgumentParser, checkpoint: str | None = None) -> None:

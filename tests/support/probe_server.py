@@ -17,6 +17,7 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
+from personaplex_app.cli import main  # noqa: E402
 from personaplex_app.web import page, server  # noqa: E402
 from personaplex_app.web.calls import Calls  # noqa: E402
 
@@ -81,8 +82,6 @@ _make_stepper = server.make_stepper
 server.make_stepper = _make
 
 if __name__ == "__main__":
-    import app
-
     if OUT:
         threading.Thread(target=_dump, args=(Path(OUT),), daemon=True).start()
-    sys.exit(app.main())
+    sys.exit(main(["serve", *sys.argv[1:]]))

@@ -9,15 +9,16 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from personaplex_app.cli import build_parser
 from personaplex_app.errors import InvalidInput
-from personaplex_app.settings import Settings, cache_directory, environment, hub_token, is_loopback, parse_serve
+from personaplex_app.settings import Settings, cache_directory, environment, hub_token, is_loopback, read_settings
 
 STUN = '[{"urls": "stun:stun.example.org"}, {"urls": ["turn:t.example.org"], "username": "u", "credential": "c"}]'
 SPACE = {"SPACE_ID": "nvidia/talk", "GRADIO_SERVER_NAME": "0.0.0.0", "GRADIO_SERVER_PORT": "7861"}
 
 
 def _read(*flags: str, **variables: str) -> Settings:
-    return parse_serve(flags, variables)
+    return read_settings(build_parser().parse_args(["serve", *flags]), variables)
 
 
 def _sentence(*flags: str, **variables: str) -> str:
@@ -108,7 +109,7 @@ def test_what_cannot_be_is_said(flags: tuple[str, ...], variables: dict[str, str
 def test_what_is_no_flag_shows_the_flags(flags: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as left:
         _read(*flags)
-    assert left.value.code == 2 and capsys.readouterr().err.startswith("usage: app.py")
+    assert left.value.code == 2 and capsys.readouterr().err.startswith("usage: python -m personaplex_app")
 
 
 def test_ice_servers_are_read_as_browsers_know_them() -> None:
@@ -174,7 +175,7 @@ VARIABLES = st.dictionaries(
 @example([], {"GRADIO_SERVER_PORT": "9" * 5000})
 def test_any_words_give_settings_or_a_sentence(words: list[str], variables: dict[str, str]) -> None:
     try:
-        got = parse_serve(words, variables)
+        got = read_settings(build_parser().parse_args(["serve", *words]), variables)
     except InvalidInput as error:
         assert error.sentence
     except SystemExit as left:
