@@ -9,15 +9,23 @@ import argparse
 import logging
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 from personaplex_app.errors import PersonaplexError, ServerFault
 from personaplex_app.render_command import add_render
 from personaplex_app.settings import add_model_flags, add_serve_flags, environment, read_settings
 
 
+class OneSentenceParser(argparse.ArgumentParser):
+    """Says what is wrong with a flag in one sentence; `--help` shows the rest."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"error: {message} (try --help)\n")
+
+
 def build_parser() -> argparse.ArgumentParser:
     """All subcommands with their flags."""
-    parser = argparse.ArgumentParser(prog="python -m personaplex_app", description=__doc__.splitlines()[0])
+    parser = OneSentenceParser(prog="python -m personaplex_app", description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
     add_render(commands)
     serve = commands.add_parser("serve", help="the page (what app.py runs)")
@@ -48,6 +56,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except PersonaplexError as error:
         print(f"error: {error.sentence}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"error: {error.filename or 'a file'} cannot be used: {error.strerror or error}.", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130

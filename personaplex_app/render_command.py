@@ -36,12 +36,20 @@ def add_render(commands: Any) -> None:
     parser.add_argument("--seed", default="0", help="a whole number; empty or -1 draws one")
     parser.add_argument("--temperature-audio", type=float)
     parser.add_argument("--temperature-text", type=float)
-    parser.add_argument("--top-k-audio", type=int)
-    parser.add_argument("--top-k-text", type=int)
+    parser.add_argument("--top-k-audio", type=whole_number)
+    parser.add_argument("--top-k-text", type=whole_number)
     parser.add_argument("--repetition-penalty", type=float)
     parser.add_argument("--transcript", type=Path, metavar="OUT.json", help="words with their start seconds")
     parser.add_argument("--tokens", type=Path, metavar="OUT.npz", help="tokens int64 [9, T], heard int64 [8, T]")
     parser.set_defaults(run=run_render)
+
+
+def whole_number(text: str) -> int:
+    """A whole number as people write it, `1e9` included."""
+    number = float(text)
+    if not number.is_integer():
+        raise ValueError(text)
+    return int(number)
 
 
 def run_render(flags: argparse.Namespace) -> None:

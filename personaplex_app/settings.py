@@ -24,6 +24,7 @@ SPACE_VARIABLE = "SPACE_ID"
 TOKEN_VARIABLES = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
 LOOPBACK = "127.0.0.1"
 MOST_SLOTS = 256
+MOST_THREADS = 256
 
 
 def environment() -> Mapping[str, str]:
@@ -122,8 +123,8 @@ def engine_choice(flags: argparse.Namespace, variables: Mapping[str, str], slots
     """What `add_model_flags` and the environment say of the model; raises InvalidInput."""
     if not 1 <= slots <= MOST_SLOTS:
         raise InvalidInput(f"--slots must be from 1 to {MOST_SLOTS}, not {slots}.")
-    if flags.threads < 1:
-        raise InvalidInput("--threads must be 1 or more.")
+    if not 1 <= flags.threads <= MOST_THREADS:
+        raise InvalidInput(f"--threads must be from 1 to {MOST_THREADS}, not {flags.threads}.")
     return EngineChoice(
         checkpoint=flags.checkpoint,
         cache=cache_directory(variables),

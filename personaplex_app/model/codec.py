@@ -111,6 +111,7 @@ def load_codec(path: Path, config: CheckpointConfig, device: torch.device, slots
         raise InvalidInput(f"{path}: mimi_config in config.json is not usable: {error!r}") from None
     try:
         tensors = load_file(path, device=str(device))
+        _check_finite(tensors, path)
         mimi.load_state_dict({name: t.float() if t.is_floating_point() else t for name, t in tensors.items()})
     except (SafetensorError, OSError, RuntimeError) as error:
         reason = " ".join(str(error).split())[:300]
@@ -118,6 +119,14 @@ def load_codec(path: Path, config: CheckpointConfig, device: torch.device, slots
     if mimi.frame_size != FRAME_SAMPLES:
         raise InvalidInput(f"{path}: this codec's frame is {mimi.frame_size} samples, not {FRAME_SAMPLES}.")
     return Codec(mimi.requires_grad_(False), config, slots)
+
+
+def _check_finite(tensors: dict[str, Tensor], path: Path) -> None:
+    for name, tensor in tensors.items():
+        if not tensor.is_floating_point():
+            raise InvalidInput(f"{path}: the tensor {name} is {tensor.dtype}; expected is a floating-point type.")
+        if not torch.isfinite(tensor).all():
+            raise InvalidInput(f"{path}: the tensor {name} holds a number that is not finite.")
 
 
 @torch.inference_mode()

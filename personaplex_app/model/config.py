@@ -22,6 +22,7 @@ DELAYS = (0, 0, 1, 1, 1, 1, 1, 1, 1, 0, 1, 1, 1, 1, 1, 1, 1)
 TEXT_PADDING = 3
 TEXT_END_OF_PADDING = 0
 RMS_NORM_EPS = 1e-8
+LARGEST_SIZE = 1_000_000
 SILENCE_CODES = (948, 243, 1178, 546, 1736, 1030, 1978, 2008)
 SINE_CODES = (430, 1268, 381, 1611, 1095, 1495, 56, 472)
 
@@ -108,7 +109,7 @@ def read_config(path: Path) -> CheckpointConfig:
         return CheckpointConfig()
     try:
         raw = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InvalidInput(f"{path} cannot be read as JSON: {error}.") from None
     if not isinstance(raw, dict):
         raise InvalidInput(f"{path} must hold a JSON object.")
@@ -133,8 +134,8 @@ def _language(raw: dict[str, Any] | None) -> LanguageConfig:
         if key in raw and raw[key] != value:
             raise InvalidInput(f"lm_config.{key} is {raw[key]!r}; this engine runs {value!r} only.")
     sizes = {ours: int(raw[theirs]) for theirs, ours in _SIZES.items() if theirs in raw}
-    if any(value <= 0 for value in sizes.values()):
-        raise InvalidInput("every size in lm_config must be positive.")
+    if any(not 0 < value <= LARGEST_SIZE for value in sizes.values()):
+        raise InvalidInput(f"every size in lm_config must be from 1 to {LARGEST_SIZE}.")
     config = LanguageConfig(**sizes)
     if config.dim % (2 * config.heads) or config.depth_dim % config.depth_heads:
         raise InvalidInput("num_heads must divide dim into even widths, depformer_num_heads must divide depformer_dim.")

@@ -100,7 +100,7 @@ class Rebuilder:
             return position
         if padding_run < QUIET_FRAMES and position < self._trained - FORCE_BEFORE_POSITIONS:
             return position
-        return self._swap(row, kv_row)
+        return self._swap(row, kv_row, position)
 
     def _start(self, row: RowRebuild, kv_row: Tensor) -> None:
         row.wanted = torch.cat([row.prompt, self._temporal.embed(torch.stack(list(row.recent)))])
@@ -116,8 +116,10 @@ class Rebuilder:
         row.done += len(piece)
         return row.done == len(row.wanted)
 
-    def _swap(self, row: RowRebuild, kv_row: Tensor) -> int:
+    def _swap(self, row: RowRebuild, kv_row: Tensor, position: int) -> int:
+        """The new past stands in the row, and nothing of the old one behind it."""
         assert row.shadow is not None
         kv_row[:, :, :, : row.done] = row.shadow[:, :, :, : row.done]
+        kv_row[:, :, :, row.done : position] = 0.0
         row.wanted = row.shadow = None
         return row.done

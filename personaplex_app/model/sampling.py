@@ -122,6 +122,13 @@ def penalize(logits: Tensor, recent: Tensor, window: Tensor, penalty: Tensor) ->
     return torch.where(seen[:, :-1], torch.where(logits > 0, logits / rate, logits * rate), logits)
 
 
+def _ordered(logits: Tensor) -> Tensor:
+    """int64 [B, V] that sorts as the logits do, ties by id: `topk` alone orders ties by how many are asked for."""
+    bits = logits.float().view(torch.int32).to(torch.int64)
+    places = torch.arange(logits.shape[-1] - 1, -1, -1, device=logits.device)
+    return ((bits ^ ((bits >> 31) & 0x7FFFFFFF)) << 20) + places
+
+
 def draw(logits: Tensor, temperature: Tensor, top_k: Tensor, noise: Tensor, widest: int) -> Tensor:
     """One token a row.
 
@@ -134,7 +141,8 @@ def draw(logits: Tensor, temperature: Tensor, top_k: Tensor, noise: Tensor, wide
     greedy = logits.argmax(-1)
     if widest <= 1:
         return greedy
-    values, ids = torch.topk(logits.float(), widest, dim=-1)
+    _, ids = torch.topk(_ordered(logits), widest, dim=-1)
+    values = logits.float().gather(1, ids)
     scale = torch.where(temperature > 0, temperature, 1.0)[:, None]
     weights = torch.exp((values - values[:, :1]) / scale)
     # Prefix sums up to a row's own k do not depend on how many more candidates a neighbour asked for.

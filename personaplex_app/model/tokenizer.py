@@ -37,6 +37,10 @@ class Tokenizer:
 
         Raises InvalidInput, quickly, for a text so long that it cannot fit any context.
         """
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise InvalidInput("The prompt holds a character that is no letter of any script (half a pair).") from None
         if len(text) > MAX_PROMPT_CHARACTERS:
             counted = len(self._pieces.encode(text[:MAX_PROMPT_CHARACTERS]))
             raise InvalidInput(

@@ -47,9 +47,16 @@ def read_voice_bytes(data: bytes, config: CheckpointConfig, name: str) -> VoiceP
     if not isinstance(loaded, dict) or set(loaded) != KEYS:
         raise InvalidInput(f"The voice {name} must hold exactly {sorted(KEYS)}.")
     embeddings, cache = loaded["embeddings"], loaded["cache"]
-    if not isinstance(embeddings, Tensor) or not isinstance(cache, Tensor):
-        raise InvalidInput(f"The voice {name} must hold tensors.")
+    if not _is_plain(embeddings) or not _is_plain(cache):
+        raise InvalidInput(f"The voice {name} must hold plain tensors of believable size.")
     return check_voice(VoicePrompt(embeddings=_flat(embeddings, name), ring=_ring(cache, name)), config, name)
+
+
+def _is_plain(value: object) -> bool:
+    """A dense tensor in the host's memory; a small file can name a huge, sparse or absent one."""
+    if not isinstance(value, Tensor) or value.layout != torch.strided or value.is_nested or value.device.type != "cpu":
+        return False
+    return value.numel() * value.element_size() <= MAX_VOICE_FILE_BYTES
 
 
 def _flat(embeddings: Tensor, name: str) -> Tensor:

@@ -48,6 +48,10 @@ class Form:
             repetition_penalty=_number("repetition penalty", self.values["repetition_penalty"]),
         )
 
+    def differs(self, choices: Choices) -> bool:
+        """Whether prompt or voice are others than a call began with."""
+        return (self.values["prompt"] or "", self.values["voice"] or NO_VOICE) != (choices.prompt, choices.voice)
+
     def choices(self) -> Choices:
         """All of it, checked; raises InvalidInput."""
         prompt = self.values["prompt"]

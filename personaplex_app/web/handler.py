@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import html
 import logging
 import time
 from collections.abc import Awaitable, Callable
@@ -26,12 +27,14 @@ from personaplex_app.halfband import DoubleRate, HalveRate
 from personaplex_app.web.call_view import CallView, refused, view_session
 from personaplex_app.web.calls import Calls
 from personaplex_app.web.form import Form
+from personaplex_app.web.offers import failed, is_signal
 from personaplex_app.web.pacing import PACKET_MS, SpokenPacer
 
 log = logging.getLogger(__name__)
 
 WIRE_RATE_HZ = 48_000
 ARGS_SECONDS = 10.0
+MOST_PEERS = 256  # finished or not; an unfinished one is closed by FastRTC after 30 s
 SILENT_PEER_SECONDS = 3.0
 PEER_LOST = "The connection was lost."
 NO_ARGS = "The page's settings did not arrive. Reload the page and try again."
@@ -39,6 +42,7 @@ UNEXPECTED = "Something failed on the server and the call was ended. Start again
 LOOK_SECONDS = 0.008
 GRACE_SECONDS = 0.022  # an empty queue still has a packet on its way, and 40 ms until the next is due
 UPDATE_SECONDS = 0.08
+NEXT_CALL = "The new prompt and voice hold from the next call."
 
 Emitted: TypeAlias = AdditionalOutputs | CloseStream | tuple[int, np.ndarray[Any, Any], str] | None
 
@@ -129,7 +133,7 @@ class CallHandler(AsyncStreamHandler):
             if self._session is not None:
                 self._engine.leave(self._session, UNEXPECTED)
             self._said_goodbye = True
-            return CloseStream(UNEXPECTED)
+            return _farewell(UNEXPECTED)
 
     async def _next(self) -> Emitted:
         self._take_new_settings()
@@ -187,7 +191,7 @@ class CallHandler(AsyncStreamHandler):
             await asyncio.sleep(0.1)
             return None
         self._said_goodbye = True
-        return CloseStream(self._refusal or (self._session.ended_because if self._session else UNEXPECTED))
+        return _farewell(self._refusal or (self._session.ended_because if self._session else UNEXPECTED))
 
     def _take_new_settings(self) -> None:
         """Sliders moved during the call; what cannot be used is said and changes nothing."""
@@ -195,11 +199,12 @@ class CallHandler(AsyncStreamHandler):
             return
         self._seen_args = self.latest_args
         try:
-            sampling = Form.from_args(self.latest_args).sampling()
+            form = Form.from_args(self.latest_args)
+            sampling = form.sampling()
         except InvalidInput as error:
             self._notice = error.sentence
             return
-        self._notice = ""
+        self._notice = NEXT_CALL if form.differs(self._session.choices) else ""
         if sampling != self._session.applied.sampling:
             self._session.want_sampling(sampling)
 
@@ -245,26 +250,51 @@ class CallHandler(AsyncStreamHandler):
             self._watchdog.cancel()
 
 
+def _farewell(sentence: str) -> CloseStream:
+    """Closes the call with a sentence; the page shows it as HTML, so it is escaped."""
+    return CloseStream(html.escape(sentence, quote=False))
+
+
 def make_call_component(engine: Engine, calls: Calls, **options: Any) -> WebRTC:
-    """The WebRTC component; an offer that comes while every slot is taken is refused before a connection is made.
+    """The WebRTC component with signalling of our own before FastRTC's.
+
+    An offer that comes while every slot is taken, or that is none, is refused before a peer is made; one that fails
+    leaves no peer behind. FastRTC's own limit is no gate here: peers that never finish would shut honest ones out.
 
     Args:
         options: arguments of `fastrtc.WebRTC`.
     """
     component = WebRTC(**options)
-    answer = component.handle_offer
 
-    async def answer_if_free(body: dict[str, Any], set_outputs: Callable[[AdditionalOutputs], None]) -> Any:
-        if body.get("type") == "offer":
+    async def offer(body: Any) -> Any:
+        if not is_signal(body):
+            return failed("bad_offer")
+        webrtc_id = body["webrtc_id"]
+        if body["type"] == "offer":
             try:
                 engine.check_capacity()
             except PersonaplexError as error:
-                calls.show(str(body.get("webrtc_id")), refused(error.sentence))
-                return {"status": "failed", "meta": {"error": "concurrency_limit_reached"}}
-        return await answer(body, set_outputs)
+                calls.show(webrtc_id, refused(error.sentence))
+                return failed("concurrency_limit_reached")
+            if len(component.pcs) >= MOST_PEERS:
+                return failed("concurrency_limit_reached")
+        try:
+            return await component.handle_offer(body, component.set_additional_outputs(webrtc_id))
+        except Exception:
+            log.warning("an offer could not be answered", exc_info=True)
+            await _forget_peer(component, webrtc_id)
+            return failed("bad_offer")
 
-    component.handle_offer = answer_if_free
+    offer._is_server_fn = True  # type: ignore[attr-defined]
+    component.offer = offer
     return component
+
+
+async def _forget_peer(component: WebRTC, webrtc_id: str) -> None:
+    peer = component.pcs.get(webrtc_id)
+    component.clean_up(webrtc_id)
+    if peer is not None:
+        await peer.close()
 
 
 def connect_stream(component: WebRTC, engine: Engine, calls: Calls, inputs: list[Any], outputs: list[Any]) -> None:
@@ -276,7 +306,7 @@ def connect_stream(component: WebRTC, engine: Engine, calls: Calls, inputs: list
             await peer.close()
 
     handler = CallHandler(engine, calls, close_peer)
-    component.stream(fn=handler, inputs=[component, *inputs], outputs=[component], concurrency_limit=None)
+    component.stream(fn=handler, inputs=[component, *inputs], outputs=[component], concurrency_limit=MOST_PEERS + 1)
     component.on_additional_outputs(
         lambda view: (view.transcript, view.status, view.applied),
         outputs=outputs,

@@ -6,6 +6,7 @@ Must not know: how calls work.
 
 from __future__ import annotations
 
+import errno
 import importlib
 import logging
 import os
@@ -74,8 +75,7 @@ def exit_soon(sentence: str) -> None:
 
 def launch(page: gr.Blocks, settings: Settings, block: bool) -> None:
     """Starts gradio's server on the settings' address; raises InvalidInput where that is taken."""
-    if settings.port and _taken(settings.host, settings.port):
-        raise InvalidInput(f"Port {settings.port} on {settings.host} is taken; choose another with --port.")
+    _check_address(settings.host, settings.port)
     page.launch(
         server_name=settings.host,
         server_port=settings.port or None,
@@ -87,20 +87,22 @@ def launch(page: gr.Blocks, settings: Settings, block: bool) -> None:
         quiet=False,
         max_file_size=MAX_UPLOAD_BYTES,
         enable_monitoring=False,
-        app_kwargs={"middleware": [Middleware(OwnOriginOnly)], "docs_url": None, "redoc_url": None},
+        app_kwargs={"middleware": [Middleware(OwnOriginOnly)], "docs_url": None, "openapi_url": None},
     )
 
 
-def _taken(host: str, port: int) -> bool:
-    """Whether the address cannot be listened on; asked first, since gradio answers with a traceback."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family) as probe:
+def _check_address(host: str, port: int) -> None:
+    """Tries to listen, since gradio answers with a traceback where it cannot; raises InvalidInput in words."""
+    if ":" in host:
+        raise InvalidInput(f"--host must be a name or an IPv4 address, not {host}.")
+    with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
-        except OSError:
-            return True
-    return False
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                raise InvalidInput(f"Port {port} on {host} is taken; choose another with --port.") from None
+            raise InvalidInput(f"Cannot listen on {host}, port {port}: {error.strerror or error}.") from None
 
 
 def serve(settings: Settings) -> None:

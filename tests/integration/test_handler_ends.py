@@ -157,7 +157,7 @@ def test_an_offer_to_a_full_house_is_refused_before_a_connection_is_made(engine:
         call = Call(engine)
         await talking(call)
         offer = {"type": "offer", "webrtc_id": "late", "sdp": "v=0"}
-        answer = await component.handle_offer(offer, lambda outputs: None)
+        answer = await component.offer(offer)
         assert answer["status"] == "failed" and not component.pcs
         view = calls.view("late")
         assert view is not None and view.over and view.status == full_sentence(1)

@@ -88,7 +88,7 @@ REFUSED = {
     "no dict": (lambda _: torch.zeros(3), "must hold exactly"),
     "missing key": (lambda fields: {"embeddings": fields["embeddings"]}, r"exactly \['cache', 'embeddings'\]"),
     "surplus key": (_with(extra=torch.zeros(1)), "must hold exactly"),
-    "no tensor": (_with(cache=[1, 2]), "must hold tensors"),
+    "no tensor": (_with(cache=[1, 2]), "must hold plain tensors"),
     "flat embeddings": (lambda f: f | {"embeddings": f["embeddings"][:, 0, 0]}, r"must be \[T - 1, 1, 1, D\]"),
     "no frames": (lambda f: f | {"embeddings": f["embeddings"][:0]}, "has 1 frames; 2 to 750"),
     "a minute": (_with(embeddings=torch.zeros(750, 1, 1, 32)), "has 751 frames"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -197,3 +198,13 @@ def test_applied_settings_are_what_a_step_reads() -> None:
     read = (rows.audio_temperature, rows.text_temperature, rows.audio_top_k, rows.text_top_k, rows.penalty, rows.window)
     assert [value[1].item() for value in read] == [0.25, 0.5, 7, 0, 1.25, 3]
     assert [value[0].item() for value in read] == [0.800000011920929, 0.699999988079071, 250, 25, 1.5, 9]
+
+
+@pytest.mark.parametrize("vocabulary", [2048, 32000])
+def test_ties_are_drawn_alike_however_many_candidates_are_looked_at(vocabulary: int) -> None:
+    generator = torch.Generator().manual_seed(1)
+    logits = torch.randn(64, vocabulary, generator=generator).bfloat16()
+    noise = torch.rand(64, generator=generator)
+    temperature, top_k = torch.full((64,), 0.8), torch.full((64,), 25)
+    drawn = [draw(logits, temperature, top_k, noise, widest) for widest in (25, 32, 250, 256, vocabulary)]
+    assert all(torch.equal(drawn[0], other) for other in drawn[1:])

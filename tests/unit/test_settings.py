@@ -92,7 +92,7 @@ def test_a_space_is_public_by_itself() -> None:
         ((), {"GRADIO_SERVER_PORT": "http"}, "GRADIO_SERVER_PORT must be a number, not 'http'."),
         (("--slots", "0"), {}, "--slots must be from 1 to 256, not 0."),
         (("--slots", "257"), {}, "--slots must be from 1 to 256, not 257."),
-        (("--threads", "0"), {}, "--threads must be 1 or more."),
+        (("--threads", "0"), {}, "--threads must be from 1 to 256, not 0."),
         (("--auth", "anna"), {}, "--auth must be USER:PASS, both not empty."),
         (("--auth", ":secret"), {}, "--auth must be USER:PASS, both not empty."),
         (("--auth", "anna:"), {}, "--auth must be USER:PASS, both not empty."),
@@ -109,7 +109,7 @@ def test_what_cannot_be_is_said(flags: tuple[str, ...], variables: dict[str, str
 def test_what_is_no_flag_shows_the_flags(flags: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as left:
         _read(*flags)
-    assert left.value.code == 2 and capsys.readouterr().err.startswith("usage: python -m personaplex_app")
+    assert left.value.code == 2 and capsys.readouterr().err.startswith("error: ")
 
 
 def test_ice_servers_are_read_as_browsers_know_them() -> None:
