@@ -102,8 +102,10 @@ def _choices(flags: argparse.Namespace, stepper: SpeechStepper, seed: int) -> tu
 
 
 def _check_writable(path: Path) -> None:
-    if path.is_dir() or not path.parent.is_dir():
-        raise InvalidInput(f"{path} cannot be written: there is no directory {path.parent}, or it is a directory.")
+    if path.is_dir():
+        raise InvalidInput(f"{path} cannot be written: it is a directory.")
+    if not path.parent.is_dir():
+        raise InvalidInput(f"{path} cannot be written: there is no directory {path.parent}.")
 
 
 def _render(stepper: SpeechStepper, choices: Choices, voice: VoicePrompt | None, pcm: Any) -> Rendered:

@@ -126,11 +126,6 @@ class Session:
         """Whether frames were dropped lately because the engine takes longer than they last."""
         return self.clock() - self._slow_at < SLOW_MEMORY_SECONDS
 
-    @property
-    def delay_ms(self) -> float:
-        """How long the newest heard sound will wait in the queue."""
-        return len(self._heard) * FRAME_MS
-
     # The tick thread.
 
     def view(self) -> SlotView:

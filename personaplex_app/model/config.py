@@ -163,6 +163,6 @@ def _codes(raw: dict[str, Any], key: str, default: tuple[int, ...], card: int) -
 
 
 def _positions(raw: Any) -> int | None:
-    if raw is not None and (not isinstance(raw, int) or raw < 1):
+    if raw is not None and (isinstance(raw, bool) or not isinstance(raw, int) or raw < 1):
         raise InvalidInput("trained_positions must be a whole number from 1 on.")
     return raw

@@ -109,6 +109,9 @@ def _continue_from_ring(grid: Tensor, frames: int, ring: Tensor) -> None:
 def check_plan_length(plan: PromptPlan, context: int) -> None:
     """Raises InvalidInput when a plan fills more than a third of the context; says how many tokens are too many."""
     limit = context // LARGEST_SHARE
+    unspoken = plan.frames - plan.text_tokens
+    if unspoken > limit:
+        raise InvalidInput(f"Voice and silence alone take {unspoken} frames, but at most {limit} fit this context.")
     if plan.frames > limit:
         raise InvalidInput(
             f"The prompt is too long: its text takes {plan.text_tokens} tokens and with voice and silence "
