@@ -20,6 +20,7 @@ import numpy as np
 from fastrtc import AdditionalOutputs, AsyncStreamHandler, CloseStream, WebRTC, get_current_context
 
 from personaplex_app.audio import float_from_int16
+from personaplex_app.controls import SamplingSettings
 from personaplex_app.engine.facade import YOU_STOPPED, Engine
 from personaplex_app.engine.session import Session, SessionState
 from personaplex_app.errors import InvalidInput, PersonaplexError
@@ -60,6 +61,7 @@ class CallHandler(AsyncStreamHandler):
         self._calls = calls
         self._close_peer = close_peer
         self._session: Session | None = None
+        self._asked: SamplingSettings | None = None
         self._refusal = ""
         self._notice = ""
         self._closed = False
@@ -109,7 +111,7 @@ class CallHandler(AsyncStreamHandler):
         if self._closed:
             self._engine.leave(session, PEER_LOST)
             return
-        self._session = session
+        self._session, self._asked = session, choices.sampling
         self._calls.opened(self._id, session)
 
     def _refuse(self, sentence: str) -> None:
@@ -205,7 +207,8 @@ class CallHandler(AsyncStreamHandler):
             self._notice = error.sentence
             return
         self._notice = NEXT_CALL if form.differs(self._session.choices) else ""
-        if sampling != self._session.applied.sampling:
+        if sampling != self._asked:
+            self._asked = sampling
             self._session.want_sampling(sampling)
 
     def _page_update(self) -> CallView | None:
