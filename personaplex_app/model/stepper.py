@@ -129,10 +129,10 @@ class SpeechStepper:
 
     def _codec_row_after_prompt(self) -> CodecRow:
         """Encoder as new, decoder after the one frame of forced silence that ends every prompt."""
-        silence = torch.tensor(self.config.silence_codes, device=self.codec.device).expand(self.slots, -1)
+        silent_codes = torch.tensor(self.config.silence_codes, device=self.codec.device).expand(self.slots, -1)
         self.codec.reset(0)
         fresh = self.codec.save(0)
-        self.codec.decode(silence)
+        self.codec.decode(silent_codes)
         row = self.codec.save(0)
         for slot in range(self.slots):
             self.codec.restore(slot, fresh)

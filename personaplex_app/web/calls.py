@@ -6,11 +6,8 @@ Must not know: gradio, FastRTC.
 
 from __future__ import annotations
 
-import time
 from collections import OrderedDict
-from collections.abc import Callable
 
-from personaplex_app.engine.session import Session
 from personaplex_app.web.call_view import CallView
 
 MOST_REMEMBERED = 256
@@ -19,15 +16,8 @@ MOST_REMEMBERED = 256
 class Calls:
     """Bounded memory of calls; the oldest is forgotten first."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self) -> None:
         self._views: OrderedDict[str, CallView] = OrderedDict()
-        self.sessions: OrderedDict[str, Session] = OrderedDict()
-
-    def opened(self, webrtc_id: str, session: Session) -> None:
-        """A call got a slot."""
-        self.sessions[webrtc_id] = session
-        while len(self.sessions) > MOST_REMEMBERED:
-            self.sessions.popitem(last=False)
 
     def show(self, webrtc_id: str, view: CallView) -> None:
         """The words that this call's page shows now."""

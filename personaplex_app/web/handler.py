@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import html
 import logging
 import time
@@ -112,7 +113,6 @@ class CallHandler(AsyncStreamHandler):
             self._engine.leave(session, PEER_LOST)
             return
         self._session, self._asked = session, choices.sampling
-        self._calls.opened(self._id, session)
 
     def _refuse(self, sentence: str) -> None:
         self._refusal = sentence
@@ -285,7 +285,8 @@ def make_call_component(engine: Engine, calls: Calls, **options: Any) -> WebRTC:
             return await component.handle_offer(body, component.set_additional_outputs(webrtc_id))
         except Exception:
             log.warning("an offer could not be answered", exc_info=True)
-            await _forget_peer(component, webrtc_id)
+            await _close_peer(component, webrtc_id)
+            component.clean_up(webrtc_id)
             return failed("bad_offer")
 
     offer._is_server_fn = True  # type: ignore[attr-defined]
@@ -293,22 +294,15 @@ def make_call_component(engine: Engine, calls: Calls, **options: Any) -> WebRTC:
     return component
 
 
-async def _forget_peer(component: WebRTC, webrtc_id: str) -> None:
+async def _close_peer(component: WebRTC, webrtc_id: str) -> None:
     peer = component.pcs.get(webrtc_id)
-    component.clean_up(webrtc_id)
     if peer is not None:
         await peer.close()
 
 
 def connect_stream(component: WebRTC, engine: Engine, calls: Calls, inputs: list[Any], outputs: list[Any]) -> None:
     """Wires the component to the engine: microphone in, voice out, the page's boxes as inputs and outputs."""
-
-    async def close_peer(webrtc_id: str) -> None:
-        peer = component.pcs.get(webrtc_id)
-        if peer is not None:
-            await peer.close()
-
-    handler = CallHandler(engine, calls, close_peer)
+    handler = CallHandler(engine, calls, functools.partial(_close_peer, component))
     component.stream(fn=handler, inputs=[component, *inputs], outputs=[component], concurrency_limit=MOST_PEERS + 1)
     component.on_additional_outputs(
         lambda view: (view.transcript, view.status, view.applied),

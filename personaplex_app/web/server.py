@@ -18,7 +18,7 @@ from pathlib import Path
 import gradio as gr
 from starlette.middleware import Middleware
 
-from personaplex_app.assemble import HUB, PACKAGED, RANDOM, build_stepper, pick_checkpoint
+from personaplex_app.assemble import PACKAGED, RANDOM, build_stepper, pick_checkpoint
 from personaplex_app.engine.echo import EchoStepper
 from personaplex_app.engine.facade import Engine
 from personaplex_app.engine.ports import Stepper
@@ -53,7 +53,7 @@ def make_stepper(settings: Settings) -> tuple[Stepper, Catalogue]:
     checkpoint = pick_checkpoint(settings.model)
     stepper = build_stepper(settings.model, report=log.info)
     personas = load_personas(DEMO_PERSONAS if checkpoint == PACKAGED[0] else PERSONAS)
-    notice = {PACKAGED[0]: TOY_NOTICE, PACKAGED[1]: RANDOM_NOTICE, RANDOM: RANDOM_NOTICE, HUB: REAL_NOTICE}
+    notice = {PACKAGED[0]: TOY_NOTICE, PACKAGED[1]: RANDOM_NOTICE, RANDOM: RANDOM_NOTICE}
     return stepper, Catalogue(
         personas=tuple(personas),
         voices=tuple(stepper.voice_names),
@@ -73,15 +73,14 @@ def exit_soon(sentence: str) -> None:
     threading.Thread(target=leave, name="exit", daemon=True).start()
 
 
-def launch(page: gr.Blocks, settings: Settings, block: bool) -> None:
-    """Starts gradio's server on the settings' address; raises InvalidInput where that is taken."""
+def launch(page: gr.Blocks, settings: Settings) -> None:
+    """Serves on the settings' address until interrupted; raises InvalidInput where that is taken."""
     _check_address(settings.host, settings.port)
     page.launch(
         server_name=settings.host,
         server_port=settings.port or None,
         auth=settings.auth,
         share=settings.share,
-        prevent_thread_lock=not block,
         ssr_mode=False,
         show_api=False,
         quiet=False,
@@ -116,4 +115,4 @@ def serve(settings: Settings) -> None:
     with Engine(stepper, on_fatal=exit_soon) as engine:
         microphone = PLAIN_MICROPHONE if settings.plain_microphone else MICROPHONE
         page = build_page(engine, catalogue, Calls(), PageOptions(ice, ice, microphone))
-        launch(page, settings, block=True)
+        launch(page, settings)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
 
 import pytest
 from support.engine import (
@@ -35,12 +34,6 @@ LEAVE_SECONDS = 1.0
 @pytest.fixture
 def stepper() -> ProbeStepper:
     return ProbeStepper(slots=2)
-
-
-@pytest.fixture
-def engine(stepper: ProbeStepper) -> Iterator[Engine]:
-    with Engine(stepper) as engine:
-        yield engine
 
 
 def _fill(engine: Engine) -> list[Talker]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +25,6 @@ HZ = 440.0
 @pytest.fixture
 def stepper() -> ProbeStepper:
     return ProbeStepper(slots=1)
-
-
-@pytest.fixture
-def engine(stepper: ProbeStepper) -> Iterator[Engine]:
-    with Engine(stepper) as engine:
-        yield engine
 
 
 def _loudness(sound: np.ndarray, hz: float) -> float:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
 
 import pytest
 from support.call import Call, args, eventually, hush, play_out, talking
@@ -38,12 +37,6 @@ class Door(ProbeStepper):
 @pytest.fixture
 def stepper() -> Door:
     return Door()
-
-
-@pytest.fixture
-def engine(stepper: Door) -> Iterator[Engine]:
-    with Engine(stepper) as engine:
-        yield engine
 
 
 async def _free(engine: Engine) -> None:

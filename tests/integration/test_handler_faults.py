@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -18,12 +18,6 @@ from personaplex_app.web.handler import UNEXPECTED
 @pytest.fixture
 def stepper() -> ProbeStepper:
     return ProbeStepper(slots=1)
-
-
-@pytest.fixture
-def engine(stepper: ProbeStepper) -> Iterator[Engine]:
-    with Engine(stepper) as engine:
-        yield engine
 
 
 @pytest.mark.parametrize("part", ["_take_new_settings", "_page_update", "_wait_for_change"])

@@ -18,8 +18,8 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
 from personaplex_app.cli import main  # noqa: E402
+from personaplex_app.engine.facade import Engine  # noqa: E402
 from personaplex_app.web import page, server  # noqa: E402
-from personaplex_app.web.calls import Calls  # noqa: E402
 
 OUT, FAIL = os.environ.get("PROBE_OUT"), os.environ.get("PROBE_FAIL")
 SLEEP_SECONDS = float(os.environ.get("PROBE_STEP_SECONDS", "0"))
@@ -27,13 +27,13 @@ _sessions: list[Any] = []
 _components: list[Any] = []
 
 
-def _note(self: Calls, webrtc_id: str, session: Any) -> None:
-    _sessions.append(session)
-    _opened(self, webrtc_id, session)
+def _join(self: Engine, *args: Any, **options: Any) -> Any:
+    _sessions.append(_engine_join(self, *args, **options))
+    return _sessions[-1]
 
 
-_opened = Calls.opened
-Calls.opened = _note  # type: ignore[method-assign]
+_engine_join = Engine.join
+Engine.join = _join  # type: ignore[method-assign]
 
 
 def _dump(path: Path) -> None:

@@ -4,16 +4,9 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
-from support.engine import CHOICES
 
-from personaplex_app.engine.session import Session
-from personaplex_app.engine.slots import Tenancy
 from personaplex_app.web.call_view import CallView
 from personaplex_app.web.calls import MOST_REMEMBERED, Calls
-
-
-def _session() -> Session:
-    return Session(Tenancy(0, 1), CHOICES, None)
 
 
 def test_a_call_s_last_words_are_found_by_its_id() -> None:
@@ -29,11 +22,9 @@ def test_memory_is_bounded_and_the_oldest_goes_first() -> None:
     calls = Calls()
     for number in range(3 * MOST_REMEMBERED):
         calls.show(f"call {number}", CallView(status=str(number)))
-        calls.opened(f"call {number}", _session())
     known = [number for number in range(3 * MOST_REMEMBERED) if calls.view(f"call {number}")]
     assert known == list(range(2 * MOST_REMEMBERED, 3 * MOST_REMEMBERED))
-    assert len(calls.sessions) == len(calls._views) == MOST_REMEMBERED
-    assert next(iter(calls.sessions)) == f"call {2 * MOST_REMEMBERED}"
+    assert len(calls._views) == MOST_REMEMBERED
 
 
 def test_a_call_that_still_says_something_is_not_forgotten() -> None:
