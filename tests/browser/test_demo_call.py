@@ -33,8 +33,8 @@ def test_a_spoken_question_is_answered_aloud(microphone, probe, demo_directory) 
         shown = text_of(page, "transcript")
     assert len(heard) / rate > 20
     assert np.abs(said).max() > 0.05
-    answer = listen(soxr.resample(heard, rate, 24_000))
-    assert "45" in answer or "forty-five" in answer
+    answer = listen(soxr.resample(heard, rate, 24_000)).replace("-", " ")
+    assert "45" in answer or "forty five" in answer
     pieces = SentencePieceProcessor(model_file=str(demo_directory / "tokenizer_spm_32k_3.model"))
     decoded = pieces.decode([token for token in session["tokens"] if token not in PADDING])
     assert shown.strip() == session["transcript"].strip() == decoded.strip()
