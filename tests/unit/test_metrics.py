@@ -1,0 +1,160 @@
+"""The metrics count what they are told, once, under labels that no client chooses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from personaplex_app import metrics as metrics_module
+from personaplex_app.audio import FRAME_SECONDS
+from personaplex_app.engine.session import Counters
+from personaplex_app.metrics import ENDS, PATHS, REFUSALS, RESUMES, TICK_BUCKETS_SECONDS, Metrics, Reading
+from personaplex_app.web.pacing import PacingCounters
+
+ROOM = Reading(slots=2, slots_free=1, talks_live=1, tickets_waiting=0, step_seconds=0.015, ready=True)
+
+
+@dataclass(frozen=True)
+class Report:
+    seconds: float
+    talking: int = 1
+    missed: int = 0
+
+
+def scraped(metrics: Metrics) -> dict[str, float]:
+    """Every sample of the text, by `name` or `name{label}`; parsed as Prometheus parses it."""
+    text, kind = metrics.render()
+    assert kind.startswith("text/plain")
+    found: dict[str, float] = {}
+    for family in text_string_to_metric_families(text.decode()):
+        for sample in family.samples:
+            words = ",".join(sample.labels.values())
+            name = sample.name.removeprefix("personaplex_")
+            found[f"{name}{{{words}}}" if words else name] = sample.value
+    return found
+
+
+@pytest.fixture
+def metrics() -> Metrics:
+    return Metrics()
+
+
+def test_a_tick_falls_into_the_bucket_of_its_frame_budget(metrics: Metrics) -> None:
+    for budget in (0.4, 0.79, 0.81, 3.0):
+        metrics.tick(Report(budget * FRAME_SECONDS, talking=2, missed=1))
+    seen = scraped(metrics)
+    buckets = [seen[f"tick_seconds_bucket{{{bound}}}"] for bound in (0.02, 0.04, 0.064, 0.08, 0.16, 0.4)]
+    assert buckets == [0, 1, 2, 3, 3, 4]
+    assert seen["tick_seconds_count"] == 4 and seen["tick_seconds_sum"] == pytest.approx(5 * FRAME_SECONDS)
+    assert (seen["stepped_frames_total"], seen["missed_frames_total"]) == (8, 4)
+
+
+def test_the_buckets_hold_the_figures_that_we_promise() -> None:
+    assert {0.04, 0.064, FRAME_SECONDS, 1.0, 10.0} <= set(TICK_BUCKETS_SECONDS)
+    assert list(TICK_BUCKETS_SECONDS) == sorted(TICK_BUCKETS_SECONDS)
+
+
+def test_every_label_stands_at_zero_before_anything_happened(metrics: Metrics) -> None:
+    seen = scraped(metrics)
+    for name, labels in {"talks_started": PATHS, "talks_ended": ENDS, "refusals": REFUSALS, "resumes": RESUMES}.items():
+        assert [seen[f"{name}_total{{{label}}}"] for label in (*labels, "other")] == [0.0] * (len(labels) + 1)
+
+
+def test_a_word_that_stands_in_no_list_is_other(metrics: Metrics) -> None:
+    hostile = 'x"} 1\npersonaplex_slots 99'
+    before = set(scraped(metrics))
+    metrics.refused(hostile)
+    metrics.resumed(hostile)
+    metrics.talk_started(hostile).ended(hostile)
+    after = scraped(metrics)
+    assert set(after) == before, "no label of a client's making"
+    for name in ("refusals", "resumes", "talks_started", "talks_ended"):
+        assert after[f"{name}_total{{other}}"] == 1
+
+
+def test_a_talk_s_counters_are_added_as_they_grow_and_never_twice(metrics: Metrics) -> None:
+    talk = metrics.talk_started("socket")
+    frames, pacing = Counters(heard=10, heard_dropped=2), PacingCounters(filled_packets=3)
+    talk.note(frames, pacing)
+    talk.note(frames, pacing)
+    frames.heard, frames.silence_filled, pacing.torn = 15, 1, 4
+    talk.ended("idle", frames, pacing)
+    talk.ended("stopped", frames, pacing)
+    seen = scraped(metrics)
+    assert [seen[f"sound_frames_total{{{fate}}}"] for fate in ("heard", "heard_dropped", "silence_filled")] == [
+        15,
+        2,
+        1,
+    ]
+    assert [seen[f"pacing_total{{{fate}}}"] for fate in ("filled_packets", "torn")] == [3, 4]
+    assert seen["talks_ended_total{idle}"] == 1 and seen["talks_ended_total{stopped}"] == 0
+    assert seen["talks_started_total{socket}"] == 1
+
+
+def test_a_resumed_talk_counts_on_from_where_it_was(metrics: Metrics) -> None:
+    frames = Counters(heard=100)
+    metrics.talk_started("webrtc").ended("lost", frames)
+    again = metrics.talk_started("socket", replace(frames))
+    frames.heard = 130
+    again.ended("stopped", frames)
+    assert scraped(metrics)["sound_frames_total{heard}"] == 130
+
+
+def test_counters_that_begin_anew_count_from_zero(metrics: Metrics) -> None:
+    talk = metrics.talk_started("webrtc")
+    talk.note(PacingCounters(filled_packets=50))
+    talk.note(PacingCounters(filled_packets=8))
+    assert scraped(metrics)["pacing_total{filled_packets}"] == 58
+
+
+def test_the_fates_are_the_counters_own_names() -> None:
+    assert set(metrics_module.HEARD_FATES) < {field.name for field in fields(Counters)}
+    assert set(metrics_module.PACING_FATES) == {field.name for field in fields(PacingCounters)}
+
+
+def test_durations_go_to_their_histograms_and_impossible_ones_nowhere(metrics: Metrics) -> None:
+    metrics.primed(0.06)
+    metrics.connected(0.25)
+    for seconds in (0.03, -1.0, float("nan"), float("inf"), 1e9):
+        metrics.round_trip(seconds)
+    seen = scraped(metrics)
+    assert [seen[f"{name}_seconds_count"] for name in ("prime", "connect", "round_trip")] == [1, 1, 1]
+    assert seen["connect_seconds_bucket{0.3}"] == 1 and seen["prime_seconds_bucket{0.05}"] == 0
+    assert seen["round_trip_seconds_sum"] == pytest.approx(0.03)
+
+
+def test_the_gauges_are_read_when_somebody_looks(metrics: Metrics) -> None:
+    now = [ROOM]
+    metrics.watch(lambda: now[0])
+    assert scraped(metrics)["ready"] == 1
+    now[0] = replace(ROOM, slots_free=0, talks_live=2, tickets_waiting=3, ready=False, parked_talks=1, parked_bytes=512)
+    seen = scraped(metrics)
+    for name, value in {"slots": 2, "slots_free": 0, "talks_live": 2, "tickets_waiting": 3, "ready": 0}.items():
+        assert seen[name] == value
+    assert (seen["parked_talks"], seen["parked_bytes"], seen["step_seconds"]) == (1, 512, 0.015)
+
+
+def test_two_of_them_do_not_meet(metrics: Metrics) -> None:
+    other = Metrics()
+    for each in (metrics, other):
+        each.watch(lambda: ROOM)
+    metrics.refused("no_capacity")
+    assert scraped(other)["refusals_total{no_capacity}"] == 0
+
+
+def test_every_name_says_what_it_is_and_no_counter_stands_twice(metrics: Metrics) -> None:
+    metrics.watch(lambda: ROOM)
+    lines = metrics.render()[0].decode().splitlines()
+    named = {line.split()[2] for line in lines if line.startswith("# TYPE personaplex_")}
+    told = {line.split()[2] for line in lines if line.startswith("# HELP personaplex_") and len(line.split()) > 4}
+    assert len(named) > 15 and named == told
+    assert not [name for name in named if name.endswith("_created")]
+
+
+def test_it_shows_the_process_s_memory(metrics: Metrics) -> None:
+    if not Path("/proc/self/stat").exists():
+        pytest.skip("no /proc here")
+    assert scraped(metrics)["process_resident_memory_bytes"] > 1e6
