@@ -23,12 +23,13 @@ YOU_STOPPED = "You ended the talk."
 
 @dataclass(frozen=True)
 class EngineStatus:
-    """Slots and speed at a glance; `failed` is a sentence once the engine is dead."""
+    """Slots and speed at a glance; `failed` is a sentence once the engine is dead, `stalled` while a step is late."""
 
     slots: int
     free: int
     step_ms: float
     failed: str
+    stalled: bool = False
 
 
 class Engine:
@@ -63,7 +64,8 @@ class Engine:
     @property
     def status(self) -> EngineStatus:
         """What the page shows of the engine."""
-        return EngineStatus(self._table.total, self._table.free, 1000 * self._loop.step_seconds, self._loop.failed)
+        loop, table = self._loop, self._table
+        return EngineStatus(table.total, table.free, 1000 * loop.step_seconds, loop.failed, loop.stalled)
 
     def check_capacity(self) -> None:
         """Raises NoCapacity or ServerFault where a visitor who came now could not be let in."""

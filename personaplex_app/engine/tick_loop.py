@@ -80,6 +80,12 @@ class TickLoop:
         with self._wake:
             self._wake.notify_all()
 
+    @property
+    def stalled(self) -> bool:
+        """Whether the stepper works on something for so long that those who talk notice."""
+        busy = self._busy
+        return busy is not None and self._clock() - busy[0] > STALL_SECONDS
+
     def claim_and_add(self, make: Callable[[SlotTable], Session]) -> Session:
         """Claims a slot and adds its session in one breath; what `make` raises leaves nothing behind."""
         with self._wake:
