@@ -7,9 +7,9 @@ no list counts as `other`. Must not know: the engine, the web.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import prometheus_client as prometheus
 from prometheus_client import CollectorRegistry, Counter, Histogram
@@ -18,6 +18,7 @@ from prometheus_client.registry import Collector
 
 from personaplex_app.audio import FRAME_SECONDS
 
+Counts: TypeAlias = object  # a talk's counters: a mapping by name, or an object that has them
 PREFIX = "personaplex"
 OTHER = "other"
 PATHS = ("webrtc", "socket")
@@ -34,7 +35,7 @@ REFUSALS = (
 )
 RESUMES = ("resumed", "grant_unknown", "no_capacity", "server_fault")
 HEARD_FATES = ("heard", "heard_dropped", "silence_filled", "spoken_dropped")
-PACING_FATES = ("filled_packets", "torn", "shed_packets", "dropped_frames")
+PACING_FATES = ("filled_packets", "torn", "shed_packets", "added_packets", "shed_speech_packets", "dropped_frames")
 # A tick's budget is one frame: 40 ms and 64 ms (0.5 and 0.8) are the median and the 99th percentile that we promise,
 # 12.5 is a stall that is told, 125 a step that is given up.
 FRAME_BUDGETS = (0.1, 0.2, 0.25, 0.5, 0.75, 0.8, 1.0, 1.25, 1.5, 2.0, 5.0, 12.5, 125.0)
@@ -48,7 +49,7 @@ prometheus.disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
 class Tick(Protocol):
-    """What one engine step reports: how long it took, for how many talks, and how many had to wait for a frame."""
+    """What one engine step reports: how long it took, how many talks are live, how many of them it went by without."""
 
     @property
     def seconds(self) -> float: ...
@@ -89,7 +90,7 @@ class Metrics:
         prometheus.ProcessCollector(registry=self.registry)
         self._ticks = self._histogram("tick_seconds", "One engine step for all who talk.", TICK_BUCKETS_SECONDS)
         self._stepped = self._counter("stepped_frames", "Frames that went through the model, all talks together.")
-        self._missed = self._counter("missed_frames", "Frames that were due for a talk and found nothing to step with.")
+        self._missed = self._counter("missed_frames", "Frames that were due for a talk which a step went by without.")
         self._sound = self._labelled("sound_frames", "Frames in the talks' queues, by fate.", "fate", HEARD_FATES)
         self._pacing = self._labelled("pacing", "Packets (20 ms) and frames of the output.", "fate", PACING_FATES)
         self._started = self._labelled("talks_started", "Talks that had their first sound.", "path", PATHS)
@@ -103,12 +104,13 @@ class Metrics:
     def tick(self, report: Tick) -> None:
         """One step of the engine; the tick thread calls it."""
         self._ticks.observe(report.seconds)
-        self._stepped.inc(report.talking)
+        self._stepped.inc(max(0, report.talking - report.missed))
         self._missed.inc(report.missed)
 
-    def talk_started(self, path: str, counters: object = None) -> TalkMeter:
-        """A talk has its first sound; `counters` of a resumed one are where its counting begins."""
+    def connected(self, path: str, seconds: float, counters: Counts = None) -> TalkMeter:
+        """Sound flows, `seconds` after the visitor was admitted; a resumed talk's `counters` are counted already."""
         self._started.labels(_known(path, PATHS)).inc()
+        self._connect.observe(seconds)
         return TalkMeter(self._sound, self._pacing, self._ended, counters)
 
     def refused(self, code: str) -> None:
@@ -122,10 +124,6 @@ class Metrics:
     def primed(self, seconds: float) -> None:
         """A prompt was read."""
         self._prime.observe(seconds)
-
-    def connected(self, seconds: float) -> None:
-        """A visitor who was admitted has sound."""
-        self._connect.observe(seconds)
 
     def round_trip(self, seconds: float) -> None:
         """A client told how long its ping took; what cannot be is left out."""
@@ -156,21 +154,21 @@ class Metrics:
 class TalkMeter:
     """One talk's counters on their way into the totals: each note adds what came since the one before."""
 
-    def __init__(self, sound: Counter, pacing: Counter, ended: Counter, counters: object = None) -> None:
+    def __init__(self, sound: Counter, pacing: Counter, ended: Counter, counters: Counts = None) -> None:
         self._totals = {**{fate: sound for fate in HEARD_FATES}, **{fate: pacing for fate in PACING_FATES}}
         self._seen = _counts(counters)
         self._ended = ended
         self._over = False
 
-    def note(self, *counters: object) -> None:
-        """Takes `Counters` of a session, `PacingCounters` of an output, or both; one that restarted counts from 0."""
+    def note(self, *counters: Counts) -> None:
+        """A session's counters, its output's, or both; those that have become less began anew, from 0."""
         for given in counters:
             for fate, now in _counts(given).items():
                 before = self._seen.get(fate, 0)
                 self._totals[fate].labels(fate).inc(now - before if now >= before else now)
                 self._seen[fate] = now
 
-    def ended(self, code: str, *counters: object) -> None:
+    def ended(self, code: str, *counters: Counts) -> None:
         """The talk is over, counted once however often it is said."""
         self.note(*counters)
         if not self._over:
@@ -190,9 +188,10 @@ class _Gauges(Collector):
             yield GaugeMetricFamily(f"{PREFIX}_{gauge.name}", gauge.metadata["words"], float(getattr(now, gauge.name)))
 
 
-def _counts(counters: object) -> dict[str, int]:
+def _counts(counters: Counts) -> dict[str, int]:
     """The fates that these counters know."""
-    return {fate: getattr(counters, fate) for fate in (*HEARD_FATES, *PACING_FATES) if hasattr(counters, fate)}
+    named = counters if isinstance(counters, Mapping) else getattr(counters, "__dict__", {})
+    return {fate: named[fate] for fate in (*HEARD_FATES, *PACING_FATES) if fate in named}
 
 
 def _known(label: str, values: tuple[str, ...]) -> str:
