@@ -1,0 +1,154 @@
+"""A signal empties the house: nobody is let in any more, who talks may finish, and the process ends well."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from personaplex_app.web import drain
+from personaplex_app.web.drain import ServerLoop, closing_sentence, see_out, serve_until_told
+
+
+@dataclass
+class FakeStatus:
+    talking: int = 0
+
+
+@dataclass
+class FakeDesk:
+    """Counts talks, and takes note of what it was told, on which thread."""
+
+    status: FakeStatus = field(default_factory=FakeStatus)
+    told: list[tuple[str, float]] = field(default_factory=list)
+    threads: list[str] = field(default_factory=list)
+
+    def drain(self, sentence: str, seconds: float) -> None:
+        self.told.append((sentence, seconds))
+        self.threads.append(threading.current_thread().name)
+
+
+@pytest.fixture
+def loop() -> Iterator[asyncio.AbstractEventLoop]:
+    """An event loop that runs in a thread of its own, as the server's does."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, name="server", daemon=True)
+    thread.start()
+    yield loop
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join(5)
+    loop.close()
+
+
+@contextlib.contextmanager
+def later(*steps: tuple[float, Callable[[], object]]) -> Iterator[None]:
+    """Does each step so many seconds after the one before, from another thread."""
+
+    def go() -> None:
+        for seconds, step in steps:
+            time.sleep(seconds)
+            step()
+
+    thread = threading.Thread(target=go, daemon=True)
+    thread.start()
+    yield
+    thread.join(5)
+
+
+def kill(number: int = signal.SIGTERM) -> Callable[[], None]:
+    return lambda: os.kill(os.getpid(), number)
+
+
+def waited(loop: asyncio.AbstractEventLoop, desk: FakeDesk, seconds: float, **options: Any) -> float:
+    """How long the main thread was held."""
+    began = time.monotonic()
+    serve_until_told(loop, desk, seconds, **options)
+    return time.monotonic() - began
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_an_empty_house_closes_at_once(loop: asyncio.AbstractEventLoop, number: int) -> None:
+    desk = FakeDesk()
+    with later((0.2, kill(number))):
+        assert 0.2 <= waited(loop, desk, 30.0) < 2.0
+    assert desk.told == [(closing_sentence(30.0), 30.0)]
+    assert desk.threads == ["server"], "the desk lives on the event loop"
+
+
+def test_the_house_closes_when_the_last_talk_is_over(loop: asyncio.AbstractEventLoop) -> None:
+    desk = FakeDesk(FakeStatus(talking=2))
+
+    def hang_up() -> None:
+        desk.status.talking -= 1
+
+    with later((0.1, kill()), (0.4, hang_up), (0.4, hang_up)):
+        assert 0.9 <= waited(loop, desk, 30.0) < 3.0
+
+
+def test_who_talks_on_holds_the_house_up_for_so_long_and_no_longer(loop: asyncio.AbstractEventLoop) -> None:
+    with later((0.1, kill())):
+        assert 0.6 <= waited(loop, FakeDesk(FakeStatus(talking=1)), 0.5) < 3.0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_second_signal_ends_at_once(loop: asyncio.AbstractEventLoop, number: int) -> None:
+    codes: list[int] = []
+    with later((0.1, kill()), (0.3, kill(number))):
+        assert waited(loop, FakeDesk(FakeStatus(talking=1)), 30.0, leave=codes.append) < 3.0
+    assert codes == [128 + number]
+
+
+def test_a_loop_that_is_stuck_does_not_hold_the_process(
+    loop: asyncio.AbstractEventLoop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(drain, "STUCK_SECONDS", 0.3)
+    free = threading.Event()
+    loop.call_soon_threadsafe(free.wait)
+    with later((0.1, kill())):
+        assert waited(loop, FakeDesk(), 0.2) < 3.0
+    free.set()
+
+
+def test_the_signals_are_given_back(loop: asyncio.AbstractEventLoop) -> None:
+    before = [signal.getsignal(number) for number in drain.SIGNALS]
+    with later((0.1, kill())):
+        waited(loop, FakeDesk(), 1.0)
+    assert [signal.getsignal(number) for number in drain.SIGNALS] == before
+
+
+def test_it_says_whether_everybody_left_in_time() -> None:
+    assert asyncio.run(see_out(FakeDesk(), 5.0))
+    assert not asyncio.run(see_out(FakeDesk(FakeStatus(talking=1)), 0.0))
+
+
+def test_the_sentence_says_how_long() -> None:
+    assert "may go on for 30 s" in closing_sentence(30.0) and "end now" in closing_sentence(0.0)
+
+
+def test_the_server_s_loop_is_known_while_it_runs_and_an_inner_life_lives_in_it() -> None:
+    seen: list[Any] = []
+
+    @contextlib.asynccontextmanager
+    async def inner(app: Any) -> Any:
+        seen.append((app, asyncio.get_running_loop()))
+        yield
+        seen.append("over")
+
+    async def live() -> None:
+        loop = ServerLoop(inner)
+        assert loop.running is None
+        async with loop.lifespan("app"):
+            assert seen == [("app", loop.running)] and loop.running is asyncio.get_running_loop()
+        assert seen[1:] == ["over"]
+        async with ServerLoop().lifespan("app"):
+            pass
+
+    asyncio.run(live())
