@@ -8,23 +8,24 @@ from __future__ import annotations
 
 import argparse
 import ipaddress
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from personaplex_app.errors import InvalidInput
+from personaplex_app.network import SPACE_VARIABLE, Network, read_network
 
 CACHE_VARIABLE = "PERSONAPLEX_CACHE"
-ICE_VARIABLE = "PERSONAPLEX_ICE_SERVERS"
 REVISION_VARIABLE = "PERSONAPLEX_REVISION"
-SPACE_VARIABLE = "SPACE_ID"
+ORIGINS_VARIABLE = "PERSONAPLEX_ORIGINS"
 TOKEN_VARIABLES = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
 LOOPBACK = "127.0.0.1"
 MOST_SLOTS = 256
 MOST_THREADS = 256
+LONGEST_CALL_MINUTES = 24 * 60
+LONGEST_DRAIN_SECONDS = 3600
+MOST_PARKING_MB = 1 << 20
 
 
 def environment() -> Mapping[str, str]:
@@ -73,7 +74,9 @@ class Settings:
     """How the page is served.
 
     Attributes:
-        engine: `model` or `echo`. auth: (user, password) or None. ice: ICE servers of both ends.
+        engine: `model` or `echo`. auth: (user, password) or None. network: the way to the visitors.
+        origins: pages besides our own that may use our routes. call_seconds: how long one talk may last.
+        drain_seconds: how long talks may go on after SIGTERM. parking_bytes: host memory for talks that were cut off.
     """
 
     host: str
@@ -84,7 +87,11 @@ class Settings:
     share: bool
     public: bool
     plain_microphone: bool
-    ice: tuple[dict[str, Any], ...]
+    network: Network
+    origins: tuple[str, ...]
+    call_seconds: float
+    drain_seconds: float
+    parking_bytes: int
 
 
 def add_serve_flags(parser: argparse.ArgumentParser) -> None:
@@ -99,13 +106,22 @@ def add_serve_flags(parser: argparse.ArgumentParser) -> None:
         "--plain-microphone", action="store_true", help="no echo cancellation, noise suppression or gain (headphones!)"
     )
     parser.add_argument("--public", action="store_true", help="allow a public address without --auth")
+    parser.add_argument("--call-minutes", type=float, default=30, help="how long one talk may last (default: 30)")
+    parser.add_argument(
+        "--drain-seconds", type=float, default=30, help="how long talks may go on after SIGTERM (default: 30)"
+    )
+    parser.add_argument(
+        "--parking-mb", type=int, default=2048, help="host memory for talks whose connection was lost (default: 2048)"
+    )
 
 
 def read_settings(flags: argparse.Namespace, variables: Mapping[str, str]) -> Settings:
     """Flags win over variables; raises InvalidInput where they do not fit together."""
     space = bool(variables.get(SPACE_VARIABLE))
+    host = flags.host or variables.get("GRADIO_SERVER_NAME") or LOOPBACK
+    open_to_others = flags.share or not is_loopback(host)
     settings = Settings(
-        host=flags.host or variables.get("GRADIO_SERVER_NAME") or LOOPBACK,
+        host=host,
         port=flags.port if flags.port is not None else _port(variables.get("GRADIO_SERVER_PORT")),
         engine=flags.engine,
         model=engine_choice(flags, variables, flags.slots),
@@ -113,7 +129,11 @@ def read_settings(flags: argparse.Namespace, variables: Mapping[str, str]) -> Se
         share=flags.share,
         public=flags.public or space,
         plain_microphone=flags.plain_microphone,
-        ice=_ice(variables.get(ICE_VARIABLE)),
+        network=read_network(variables, open_to_others, hub_token(variables)),
+        origins=_origins(variables.get(ORIGINS_VARIABLE, "")),
+        call_seconds=60 * _within("--call-minutes", flags.call_minutes, 1, LONGEST_CALL_MINUTES),
+        drain_seconds=_within("--drain-seconds", flags.drain_seconds, 0, LONGEST_DRAIN_SECONDS),
+        parking_bytes=int(_within("--parking-mb", flags.parking_mb, 0, MOST_PARKING_MB)) << 20,
     )
     _check(settings)
     return settings
@@ -141,8 +161,7 @@ def engine_choice(flags: argparse.Namespace, variables: Mapping[str, str], slots
 def _check(settings: Settings) -> None:
     if not 0 <= settings.port <= 65535:
         raise InvalidInput(f"The port must be from 0 to 65535, not {settings.port}.")
-    open_to_all = settings.share or not is_loopback(settings.host)
-    if open_to_all and not (settings.auth or settings.public):
+    if (settings.share or not is_loopback(settings.host)) and not (settings.auth or settings.public):
         where = "--share" if settings.share else f"--host {settings.host}"
         raise InvalidInput(f"{where} lets anybody in: add --auth USER:PASS, or --public if that is what you want.")
 
@@ -175,17 +194,19 @@ def _auth(text: str | None) -> tuple[str, str] | None:
     return user, password
 
 
-def _ice(text: str | None) -> tuple[dict[str, Any], ...]:
-    """ICE servers as browsers know them: a JSON list of objects with `urls` and, for TURN, name and credential."""
-    if not text:
-        return ()
-    try:
-        servers = json.loads(text)
-    except (ValueError, RecursionError):
-        raise InvalidInput(f"{ICE_VARIABLE} must be JSON, a list of ICE servers.") from None
-    if not isinstance(servers, list) or not all(isinstance(item, dict) and "urls" in item for item in servers):
-        raise InvalidInput(f"{ICE_VARIABLE} must be a JSON list of objects, each with urls.")
-    return tuple(servers)
+def _within(flag: str, value: float, low: float, high: float) -> float:
+    if not low <= value <= high:  # not-a-number is within nothing
+        raise InvalidInput(f"{flag} must be from {low} to {high}, not {value:g}.")
+    return value
+
+
+def _origins(text: str) -> tuple[str, ...]:
+    """Pages besides our own, as browsers name them: `https://host`, separated by commas."""
+    origins = tuple(part.strip().rstrip("/") for part in text.split(",") if part.strip())
+    for origin in origins:
+        if not origin.startswith(("https://", "http://")) or origin.count("/") != 2:
+            raise InvalidInput(f"{ORIGINS_VARIABLE} must list origins such as https://example.org, not {origin!r}.")
+    return origins
 
 
 def add_model_flags(parser: argparse.ArgumentParser, checkpoint: str | None = None) -> None:

@@ -83,5 +83,5 @@ class SlotTable:
 def full_sentence(slots: int) -> str:
     """What a visitor reads while every slot is taken."""
     if slots == 1:
-        return "Somebody is talking right now, and there is one line only. Try again when the line is free."
-    return f"All {slots} lines are taken right now. Try again when one is free."
+        return "Somebody is talking right now, and there is one line only. Press Talk to queue."
+    return f"All {slots} lines are taken right now. Press Talk to queue."

@@ -1,53 +1,46 @@
-"""What the page says of a call: one value, made from the session, in words. Pure.
+"""What the visitor is told of a talk: values made from it, in words. Pure.
 
-Must not know: gradio, FastRTC.
+Must not know: gradio, FastRTC, sockets.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Any
 
 from personaplex_app.audio import FRAME_SECONDS
+from personaplex_app.engine.facade import EngineStatus
 from personaplex_app.engine.session import Session, SessionState
+from personaplex_app.engine.slots import full_sentence
 from personaplex_app.web.form import describe_sampling
 
-CONNECTING = "Connecting ..."
+PATH_WORDS = {"webrtc": "", "socket": "Over the socket. "}
+SHOWN_COUNTERS = ("heard_dropped", "spoken_dropped", "silence_filled", "missed")
 
 
-@dataclass(frozen=True)
-class CallView:
-    """What three boxes of the page show, and whether the call is over."""
+def talk_view(session: Session, path: str, notice: str = "") -> dict[str, Any]:
+    """The fields of a `talk` message; `notice` is a remark on what the visitor just changed."""
+    sentence = f"{PATH_WORDS[path]}{status_words(session)} {notice}".strip()
+    return {
+        "state": session.state.value,
+        "sentence": sentence,
+        "path": path,
+        "grant": session.grant,
+        "applied": applied_words(session),
+        "resumed": session.resumed,
+        "counters": {name: getattr(session.counters, name) for name in SHOWN_COUNTERS},
+    }
 
-    transcript: str = ""
-    status: str = CONNECTING
-    applied: str = ""
-    over: bool = False
 
-
-def refused(sentence: str) -> CallView:
-    """A call that never got a slot."""
-    return CallView(status=sentence, over=True)
-
-
-def view_session(session: Session, notice: str = "") -> CallView:
-    """The page's words for a session as it stands; `notice` is a remark on what the visitor just changed."""
+def applied_words(session: Session) -> str:
+    """Every value that holds, and since when."""
     applied = session.applied
     from_second = applied.from_frame * FRAME_SECONDS
     words = f"From frame {applied.from_frame} ({from_second:.1f} s): {describe_sampling(applied.sampling)}"
-    words += f". Voice {session.choices.voice}, seed {session.choices.seed}."
-    status = status_words(session)
-    return CallView(
-        transcript=session.transcript.text,
-        status=f"{status} {notice}".strip(),
-        applied=words,
-        over=session.state is SessionState.ENDED,
-    )
+    return f"{words}. Voice {session.choices.voice}, seed {session.choices.seed}."
 
 
 def status_words(session: Session) -> str:
-    """Priming, talking, slower than real time, or ended because."""
-    if session.state is SessionState.ENDED:
-        return f"Ended: {session.ended_because}"
+    """Priming, talking, or slower than real time."""
     if session.state is SessionState.PRIMING:
         return "Priming: the persona reads its prompt ..."
     if session.stalled:
@@ -56,3 +49,13 @@ def status_words(session: Session) -> str:
         dropped = session.counters.heard_dropped
         return f"Talking, but slower than real time here: {dropped} frames of what you said were dropped."
     return "Talking. Speak whenever you like."
+
+
+def lines_words(status: EngineStatus, waiting: int, draining: str) -> str:
+    """What the page says before anybody talks."""
+    if status.failed or draining:
+        return status.failed or draining
+    if status.free and not waiting:
+        return f"Ready: {status.free} of {status.slots} lines free."
+    line = f" {waiting} in the line." if waiting else ""
+    return f"{full_sentence(status.slots)}{line}"

@@ -1,12 +1,11 @@
 """What the page's boxes and sliders hold becomes choices, or a sentence that says what cannot be used. Pure.
 
-In: values as gradio hands them over. Out: `Choices`. Must not know: gradio, the engine.
+In: values by name, as JSON brings them. Out: `Choices`. Must not know: gradio, the engine.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from personaplex_app.controls import Choices, SamplingSettings, parse_seed
@@ -25,40 +24,32 @@ FIELDS = (
 )
 
 
-@dataclass(frozen=True)
-class Form:
-    """The page's values by name, unchecked."""
+def read_choices(values: Mapping[str, Any], sampling: SamplingSettings) -> Choices:
+    """Checked choices; what is not named is empty, `none`, a fresh seed, or as in `sampling`. Raises InvalidInput."""
+    for name in values:
+        if name not in FIELDS:
+            raise InvalidInput(f"Unknown choice {name[:40]!r}; known are {', '.join(FIELDS)}.")
+    prompt = values.get("prompt")
+    if prompt is not None and not isinstance(prompt, str):
+        raise InvalidInput("The prompt must be a text.")
+    voice = check_voice_name(values.get("voice") or NO_VOICE)
+    return Choices(prompt or "", voice, read_sampling(values, sampling), parse_seed(values.get("seed")))
 
-    values: dict[str, Any]
 
-    @classmethod
-    def from_args(cls, args: Sequence[Any]) -> Form:
-        """From what FastRTC collects: a marker, with some variants the connection's id, then our fields in order."""
-        if len(args) < len(FIELDS):
-            raise InvalidInput("The page sent no settings. Reload it and try again.")
-        return cls(dict(zip(FIELDS, args[-len(FIELDS) :], strict=True)))
+def read_sampling(values: Mapping[str, Any], base: SamplingSettings) -> SamplingSettings:
+    """Checked sampling; raises InvalidInput."""
+    read: dict[str, Callable[[str, Any], Any]] = {
+        "audio_temperature": _number,
+        "text_temperature": _number,
+        "audio_top_k": _whole,
+        "text_top_k": _whole,
+        "repetition_penalty": _number,
+    }
+    return base.changed(**{name: check(_words(name), values[name]) for name, check in read.items() if name in values})
 
-    def sampling(self) -> SamplingSettings:
-        """Checked sampling; raises InvalidInput."""
-        return SamplingSettings(
-            audio_temperature=_number("audio temperature", self.values["audio_temperature"]),
-            text_temperature=_number("text temperature", self.values["text_temperature"]),
-            audio_top_k=_whole("audio top-k", self.values["audio_top_k"]),
-            text_top_k=_whole("text top-k", self.values["text_top_k"]),
-            repetition_penalty=_number("repetition penalty", self.values["repetition_penalty"]),
-        )
 
-    def differs(self, choices: Choices) -> bool:
-        """Whether prompt or voice are others than a call began with."""
-        return (self.values["prompt"] or "", self.values["voice"] or NO_VOICE) != (choices.prompt, choices.voice)
-
-    def choices(self) -> Choices:
-        """All of it, checked; raises InvalidInput."""
-        prompt = self.values["prompt"]
-        if prompt is not None and not isinstance(prompt, str):
-            raise InvalidInput("The prompt must be a text.")
-        voice = check_voice_name(self.values["voice"] or NO_VOICE)
-        return Choices(prompt or "", voice, self.sampling(), parse_seed(self.values["seed"]))
+def _words(name: str) -> str:
+    return name.replace("_", " ").replace("top k", "top-k")
 
 
 def _number(name: str, value: Any) -> float:

@@ -1,34 +1,32 @@
 """The page: choose a persona, press one button, talk; expert controls folded away.
 
-In: an engine and a catalogue. Out: `gr.Blocks`. Must not know: FastRTC (that is `handler.py`), models.
+In: a catalogue and a maker of the call component. Out: `gr.Blocks`. What moves on it is `static/call.js`'s.
+Must not know: FastRTC (that is `handler.py` and `signalling.py`), models, the desk.
 """
 
 from __future__ import annotations
 
+import json
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import gradio as gr
 
 from personaplex_app.controls import MAX_PENALTY, MAX_TEMPERATURE
-from personaplex_app.engine.facade import Engine
-from personaplex_app.engine.slots import full_sentence
 from personaplex_app.personas import Persona
-from personaplex_app.web.call_view import CallView
-from personaplex_app.web.calls import Calls
 from personaplex_app.web.catalogue import Catalogue
-from personaplex_app.web.handler import connect_stream, make_call_component
+from personaplex_app.web.form import FIELDS
 
 MICROPHONE = {"echoCancellation": True, "noiseSuppression": True, "autoGainControl": True, "channelCount": 1}
 PLAIN_MICROPHONE = {"echoCancellation": False, "noiseSuppression": False, "autoGainControl": False, "channelCount": 1}
-STATUS_SECONDS = 1.0
-CSS = """
-.gradio-container { max-width: 1040px !important; margin: 0 auto; }
-#call { min-height: 150px; }
-#status textarea { font-weight: 600; }
-@media (max-width: 700px) { #talk { order: -1; } }
-"""
+STATIC = Path(__file__).parent / "static"
+TELL = """(...values) => {
+  if (window.personaplex) window.personaplex.choose(values);
+  else window.personaplexWaiting = values;
+}"""
 
 
 @dataclass(frozen=True)
@@ -36,48 +34,43 @@ class PageOptions:
     """What differs from place to place.
 
     Attributes:
-        browser_ice, server_ice: ICE servers of the two ends. microphone: constraints of the browser's track.
+        microphone: constraints of the browser's track.
     """
 
-    browser_ice: list[dict[str, Any]] = field(default_factory=list)
-    server_ice: list[dict[str, Any]] = field(default_factory=list)
     microphone: dict[str, Any] = field(default_factory=lambda: dict(MICROPHONE))
 
 
-def build_page(engine: Engine, catalogue: Catalogue, calls: Calls, options: PageOptions) -> gr.Blocks:
-    """The whole page, wired to the engine."""
-    with _blocks() as page:
+def build_page(catalogue: Catalogue, make_call: Callable[..., Any], options: PageOptions) -> gr.Blocks:
+    """The whole page; `make_call(ticket_box, **options)` makes the component that carries the sound by WebRTC."""
+    with _blocks(options) as page:
         gr.Markdown("# personaplex_app\nTalk with a persona, in real time, both at once.")
         gr.Markdown(catalogue.notice, elem_id="notice")
         with gr.Row():
             with gr.Column(scale=3):
                 fields = _choices_column(catalogue)
             with gr.Column(scale=2, elem_id="talk"):
-                call = make_call_component(engine, calls, **_call_options(options))
-                shown = _call_column()
-        connect_stream(call, engine, calls, inputs=fields, outputs=shown)
-        _show_when_idle(page, call, shown, engine, calls)
+                gr.HTML((STATIC / "panel.html").read_text())
+                ticket = gr.Textbox("", label="Ticket", elem_id="ticket")
+                make_call(ticket, **_call_options(options))
+        for told in (page.load, *(box.change for box in fields)):
+            told(fn=None, inputs=fields, js=TELL, queue=False, show_progress="hidden")
     return page
 
 
-def _show_when_idle(page: gr.Blocks, call: Any, shown: list[Any], engine: Engine, calls: Calls) -> None:
-    """Keeps the boxes true while no call runs: at once when the page opens, then every second."""
-    for event in (page.load, gr.Timer(STATUS_SECONDS).tick):
-        event(
-            lambda value: _idle_words(value, engine, calls),
-            inputs=[call],
-            outputs=shown,
-            show_progress="hidden",
-            concurrency_limit=None,
-            queue=False,
-        )
-
-
-def _blocks() -> gr.Blocks:
-    theme = gr.themes.Soft(font=["system-ui", "sans-serif"], font_mono=["monospace"])
+def _blocks(options: PageOptions) -> gr.Blocks:
+    theme = gr.themes.Soft(font=["system-ui", "sans-serif"], font_mono=["ui-monospace", "monospace"])
+    config = json.dumps({"fields": FIELDS, "microphone": options.microphone})
+    head = f"<script>window.personaplexConfig = {config};</script>"
+    head += '<script type="module" src="talk/static/call.js"></script>'
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        return gr.Blocks(title="personaplex_app", theme=theme, css=CSS, analytics_enabled=False)
+        warnings.simplefilter("ignore", DeprecationWarning)  # theme and css move to launch() in gradio 6
+        return gr.Blocks(
+            title="personaplex_app",
+            theme=theme,
+            css=(STATIC / "page.css").read_text(),
+            head=head,
+            analytics_enabled=False,
+        )
 
 
 def _call_options(options: PageOptions) -> dict[str, Any]:
@@ -88,9 +81,8 @@ def _call_options(options: PageOptions) -> dict[str, Any]:
         "modality": "audio",
         "full_screen": False,
         "track_constraints": options.microphone,
-        "rtc_configuration": {"iceServers": options.browser_ice},
-        "server_rtc_configuration": {"iceServers": options.server_ice},
-        "button_labels": {"start": "Talk", "waiting": "Connecting ...", "stop": "Stop"},
+        "rtc_configuration": {"iceServers": []},
+        "server_rtc_configuration": {"iceServers": []},
     }
 
 
@@ -143,37 +135,3 @@ def _fill(catalogue: Catalogue, persona: Persona) -> list[Any]:
 def _about(persona: Persona) -> str:
     asks = "\n".join(f"- {question}" for question in persona.ask)
     return f"{persona.pitch}\n\nThings to ask:\n{asks}"
-
-
-def _call_column() -> list[Any]:
-    """Transcript, status and what is applied, in the order in which the handler sends them."""
-    status = gr.Textbox("Ready.", label="Status", lines=2, interactive=False, elem_id="status")
-    transcript = gr.Textbox(
-        "", label="The persona says", lines=8, max_lines=14, interactive=False, elem_id="transcript"
-    )
-    applied = gr.Textbox("", label="Applied", lines=4, interactive=False, autoscroll=False, elem_id="applied")
-    return [transcript, status, applied]
-
-
-def _idle_words(value: Any, engine: Engine, calls: Calls) -> tuple[Any, Any, Any]:
-    """What the boxes say while no call of this page runs: why the last one ended, and whether a line is free."""
-    view = calls.view(getattr(value, "webrtc_id", value) or "")
-    if view is not None and not view.over:
-        return gr.skip(), gr.skip(), gr.skip()
-    lines = _line_words(engine)
-    if view is None:
-        return gr.skip(), lines, gr.skip()
-    return view.transcript, _joined(view, lines), view.applied
-
-
-def _joined(view: CallView, lines: str) -> str:
-    return view.status if view.status == lines else f"{view.status}\n{lines}"
-
-
-def _line_words(engine: Engine) -> str:
-    status = engine.status
-    if status.failed:
-        return status.failed
-    if not status.free:
-        return full_sentence(status.slots)
-    return f"Ready: {status.free} of {status.slots} lines free."

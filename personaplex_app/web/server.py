@@ -1,11 +1,13 @@
 """Serving: settings become an engine, a page and a running server.
 
-In: `Settings`. Out: a server that runs until it is stopped, or until the engine dies (exit code 70, for a supervisor).
-Must not know: how calls work.
+In: `Settings`. Out: a server that runs until a signal has emptied it (exit code 0), or until the engine dies (exit
+code 70, for a supervisor). Must not know: how calls work.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import errno
 import importlib
 import logging
@@ -13,19 +15,19 @@ import os
 import socket
 import threading
 import time
+from collections.abc import AsyncIterator
 from pathlib import Path
 
-import gradio as gr
-from starlette.middleware import Middleware
+from starlette.routing import BaseRoute
 
 from personaplex_app.assemble import PACKAGED, RANDOM, build_stepper, pick_checkpoint
 from personaplex_app.engine.echo import EchoStepper
 from personaplex_app.engine.facade import Engine
 from personaplex_app.engine.ports import Stepper
 from personaplex_app.errors import InvalidInput
+from personaplex_app.metrics import Metrics
 from personaplex_app.personas import load_personas
 from personaplex_app.settings import Settings
-from personaplex_app.web.calls import Calls
 from personaplex_app.web.catalogue import (
     ECHO_NOTICE,
     RANDOM_NOTICE,
@@ -33,8 +35,9 @@ from personaplex_app.web.catalogue import (
     TOY_NOTICE,
     Catalogue,
 )
-from personaplex_app.web.own_origin import OwnOriginOnly
-from personaplex_app.web.page import MICROPHONE, PLAIN_MICROPHONE, PageOptions, build_page
+from personaplex_app.web.drain import ServerLoop, serve_until_told, until_quiet
+from personaplex_app.web.front import Front, build_front
+from personaplex_app.web.health import Health, health_routes
 from personaplex_app.web.peers import use_clear_encoder, use_small_jitter_buffer
 
 log = logging.getLogger(__name__)
@@ -43,6 +46,7 @@ PERSONAS = Path(__file__).parents[2] / "personas"
 DEMO_PERSONAS = Path(__file__).parents[1] / "checkpoints" / "demo" / "personas"
 FATAL_EXIT_CODE = 70
 LAST_WORDS_SECONDS = 2.0
+CLOSE_SECONDS = 15.0  # for all that has to be closed; what is not by then is left to the system
 MAX_UPLOAD_BYTES = 1 << 20
 
 
@@ -73,10 +77,15 @@ def exit_soon(sentence: str) -> None:
     threading.Thread(target=leave, name="exit", daemon=True).start()
 
 
-def launch(page: gr.Blocks, settings: Settings) -> None:
-    """Serves on the settings' address until interrupted; raises InvalidInput where that is taken."""
+def launch(front: Front, settings: Settings, more_routes: list[BaseRoute]) -> asyncio.AbstractEventLoop:
+    """Begins to serve on the settings' address; returns the event loop that the server runs on, in its own thread.
+
+    Routes of ours stand before gradio's and need no login but what they ask for themselves. Raises InvalidInput where
+    the address is taken.
+    """
     _check_address(settings.host, settings.port)
-    page.launch(
+    server = ServerLoop(lambda app: _life(front))
+    front.page.launch(
         server_name=settings.host,
         server_port=settings.port or None,
         auth=settings.auth,
@@ -86,8 +95,24 @@ def launch(page: gr.Blocks, settings: Settings) -> None:
         quiet=False,
         max_file_size=MAX_UPLOAD_BYTES,
         enable_monitoring=False,
-        app_kwargs={"middleware": [Middleware(OwnOriginOnly)], "docs_url": None, "openapi_url": None},
+        prevent_thread_lock=True,
+        app_kwargs={
+            "middleware": front.middleware,
+            "routes": [*more_routes, *front.routes],
+            "lifespan": server.lifespan,
+            "docs_url": None,
+            "openapi_url": None,
+        },
     )
+    assert server.running is not None, "gradio starts the application before it returns"
+    return server.running
+
+
+@contextlib.asynccontextmanager
+async def _life(front: Front) -> AsyncIterator[None]:
+    """What lives on the server's event loop and has to be closed there."""
+    yield
+    await front.desk.close()
 
 
 def _check_address(host: str, port: int) -> None:
@@ -105,14 +130,36 @@ def _check_address(host: str, port: int) -> None:
 
 
 def serve(settings: Settings) -> None:
-    """Assembles and serves until interrupted; raises InvalidInput for what cannot be used."""
+    """Assembles and serves until a signal has emptied the house; raises InvalidInput for what cannot be used."""
     os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
     importlib.import_module("pandas")  # gradio's queue would import it in the first call: two seconds of broken sound
     use_small_jitter_buffer()
     use_clear_encoder()
     stepper, catalogue = make_stepper(settings)
-    ice = list(settings.ice)
-    with Engine(stepper, on_fatal=exit_soon) as engine:
-        microphone = PLAIN_MICROPHONE if settings.plain_microphone else MICROPHONE
-        page = build_page(engine, catalogue, Calls(), PageOptions(ice, ice, microphone))
-        launch(page, settings)
+    metrics = Metrics()
+    engine = Engine(stepper, on_fatal=exit_soon, parking_bytes=settings.parking_bytes, on_tick=metrics.tick)
+    log.info("One step takes %.1f ms here.", engine.measure())
+    with engine:
+        front = build_front(engine, catalogue, settings, metrics)
+        health = Health(engine, front.desk)
+        loop = launch(front, settings, [*health_routes(health, metrics)])
+        health.started = True
+        serve_until_told(loop, front.desk, settings.drain_seconds)
+        _close(front, engine, loop)
+
+
+def _close(front: Front, engine: Engine, loop: asyncio.AbstractEventLoop) -> None:
+    """Ends the talks that are left, lets them hear of it, then closes the server."""
+    _end_within(CLOSE_SECONDS)
+    engine.stop()
+    told = asyncio.run_coroutine_threadsafe(until_quiet(front.desk, LAST_WORDS_SECONDS), loop)
+    with contextlib.suppress(TimeoutError):
+        told.result(LAST_WORDS_SECONDS + 1)
+    front.page.close(verbose=False)
+
+
+def _end_within(seconds: float) -> None:
+    """A thread or a connection that does not close must not keep the process."""
+    timer = threading.Timer(seconds, os._exit, (0,))
+    timer.daemon = True
+    timer.start()

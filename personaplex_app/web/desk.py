@@ -1,0 +1,283 @@
+"""The front desk: brings visitors, tickets and the engine together, and looks after every talk four times a second.
+
+In: asks, answers, stops, paths that open and fall silent. Out: talks, and how many wait.
+Must not know: WebSockets, FastRTC, the page. It lives on the server's event loop alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from dataclasses import dataclass
+
+from personaplex_app.controls import Choices
+from personaplex_app.engine.admission import Admission, Limits, Ticket, TicketState
+from personaplex_app.engine.call_clock import CallLimits, Notice
+from personaplex_app.engine.facade import YOU_STOPPED, Engine
+from personaplex_app.engine.session import SessionState
+from personaplex_app.errors import NoCapacity, PersonaplexError, ServerFault, SessionEnded
+from personaplex_app.metrics import Metrics
+from personaplex_app.web.talk import Talk
+
+log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 0.25
+SILENT_PATH_SECONDS = 3.0
+LOST = "The connection was lost."
+NOT_CONNECTED = "No sound came from the microphone in time. Check the microphone and press Talk again."
+TOO_LATE = "That talk cannot be taken up again: too much time has passed."
+NO_ANSWER = "It was your turn, and nobody answered. Press Talk to queue again."
+
+
+@dataclass(frozen=True)
+class DeskStatus:
+    """What anybody may know: who waits, and whether newcomers are let in."""
+
+    waiting: int
+    talking: int
+    draining: str
+
+
+class FrontDesk:
+    """All talks of one server.
+
+    Args:
+        limits: of tickets and the line. call_limits: of one talk.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        metrics: Metrics,
+        limits: Limits | None = None,
+        call_limits: CallLimits | None = None,
+    ) -> None:
+        self.engine = engine
+        self.metrics = metrics
+        self.call_limits = call_limits or CallLimits()
+        self._admission = Admission(engine.status.slots, lambda: engine.status.free, time.monotonic, limits)
+        self._talks: dict[str, Talk] = {}
+        self._draining = ""
+        self._look: asyncio.Task[None] | None = None
+
+    @property
+    def limits(self) -> Limits:
+        return self._admission.limits
+
+    @property
+    def status(self) -> DeskStatus:
+        """The desk at a glance."""
+        talking = sum(talk.ticket.state is TicketState.LIVE for talk in self._talks.values())
+        return DeskStatus(len(self._admission.waiting), talking, self._draining)
+
+    def ask(self, visitor: str, address: str, choices: Choices) -> Talk:
+        """A new talk, admitted or in the line; raises NoCapacity or ServerFault in words."""
+        self._check_open()
+        return self._welcome(Talk(self._admission.ask(visitor, address), choices))
+
+    def come_back(self, visitor: str, grant: str) -> Talk:
+        """The talk that was cut off, admitted or first in the line; raises SessionEnded for a grant that is none."""
+        self._check_open()
+        if not self.engine.can_resume(grant):
+            self.metrics.resumed("grant_unknown")
+            raise SessionEnded(TOO_LATE, code="grant_unknown")
+        self.engine.keep(grant)
+        for talk in list(self._talks.values()):  # its old connection may not have noticed yet
+            if talk.session is not None and talk.grant == grant:
+                self.lose(talk)
+        return self._welcome(Talk(self._admission.come_back(visitor), None, grant))
+
+    def _check_open(self) -> None:
+        if self._draining:
+            raise NoCapacity(self._draining, code="draining")
+        if self.engine.status.failed:
+            raise ServerFault(self.engine.status.failed)
+
+    def _welcome(self, talk: Talk) -> Talk:
+        talk.admitted_at = time.monotonic()
+        self._talks[talk.ticket.secret] = talk
+        if self._look is None or self._look.done():
+            self._look = asyncio.create_task(self._look_after_all())
+        return talk
+
+    def talk_with(self, secret: str) -> Talk | None:
+        """The talk of a ticket, if it is not over."""
+        return self._talks.get(secret)
+
+    def expects_sound(self, visitor: str | None) -> bool:
+        """Whether anybody (None), or this visitor, holds a ticket that has yet to connect."""
+        return any(
+            talk.ticket.state is TicketState.ADMITTED and visitor in (None, talk.ticket.visitor)
+            for talk in self._talks.values()
+        )
+
+    def answer(self, talk: Talk) -> None:
+        """Its turn, and it is there."""
+        self._admission.answer(talk.ticket)
+        talk.admitted_at = time.monotonic()
+        talk.changed()
+
+    async def enter(self, talk: Talk, path: str) -> None:
+        """Sound flows on a path: takes the slot, or moves a talk that has one to this path. Raises NoCapacity and what
+        the engine raises; where others came first the talk is first in the line."""
+        if talk.session is not None:
+            self._take_path(talk, path)
+            return
+        if talk.entering:
+            raise NoCapacity("This talk is being connected already.", code="no_ticket")
+        self._admission.enter(talk.ticket)
+        talk.entering = True
+        self._take_path(talk, path)
+        returning = talk.choices is None
+        try:
+            await talk.join(self.engine, self.call_limits)
+        except PersonaplexError as error:
+            if returning:
+                self.metrics.resumed(error.code)
+            self._end(talk, error.code, error.sentence)
+            raise
+        finally:
+            talk.entering = False
+        assert talk.session is not None
+        seconds = time.monotonic() - talk.admitted_at
+        talk.meter = self.metrics.connected(path, seconds, talk.session.counters if returning else None)
+        if returning:
+            self.metrics.resumed("resumed")
+        if talk.ended is not None:  # left while it joined
+            self.engine.leave(talk.session, talk.ended[1], park=talk.ended[0] == "lost")
+
+    def _take_path(self, talk: Talk, path: str) -> None:
+        talk.path = path
+        talk.last_packet_at = time.monotonic()
+        talk.changed()
+
+    def stop(self, talk: Talk) -> None:
+        """The visitor ends it; nothing of it is kept."""
+        if talk.session is not None:
+            self.engine.leave(talk.session, YOU_STOPPED)
+        elif talk.grant:
+            self.engine.forget(talk.grant)
+        self._end(talk, "stopped", YOU_STOPPED)
+
+    def lose(self, talk: Talk, sentence: str = LOST) -> None:
+        """The connection is gone; the talk is parked for a while."""
+        if talk.session is not None and talk.session.state is not SessionState.ENDED:
+            self.engine.leave(talk.session, sentence, park=True)
+        self._end(talk, "lost", sentence)
+
+    def fail(self, talk: Talk, sentence: str) -> None:
+        """Something of ours failed; nothing of it is kept."""
+        if talk.session is not None:
+            self.engine.leave(talk.session, sentence)
+        self._end(talk, "fault", sentence)
+
+    def _end(self, talk: Talk, code: str, sentence: str) -> None:
+        if talk.ended is not None:
+            return
+        self._admission.leave(talk.ticket)
+        self._talks.pop(talk.ticket.secret, None)
+        talk.end(code, sentence)
+        if talk.meter is not None and talk.session is not None:
+            talk.meter.ended(code, talk.session.counters)
+        self._admission.update()
+        self._tell_line()
+
+    def drain(self, sentence: str, seconds: float) -> None:
+        """Lets nobody in any more; those who wait are sent away, those who talk are told how long they have."""
+        self._draining = sentence
+        for talk in list(self._talks.values()):
+            if talk.ticket.state is TicketState.LIVE:
+                talk.warnings.append(Notice("draining", sentence, seconds))
+                talk.changed()
+            else:
+                self._end(talk, "draining", sentence)
+
+    # The look-out.
+
+    async def _look_after_all(self) -> None:
+        while self._talks:
+            try:
+                self._look_once()
+            except Exception:
+                log.exception("looking after the talks failed")
+            await asyncio.sleep(LOOK_SECONDS)
+
+    def _look_once(self) -> None:
+        before = {talk: (talk.ticket.state, self._admission.place(talk.ticket)) for talk in self._talks.values()}
+        self._admission.update()
+        for talk in list(self._talks.values()):
+            self._look_at(talk)
+        for talk, state in before.items():
+            if state != (talk.ticket.state, self._admission.place(talk.ticket)):
+                talk.changed()
+
+    def _look_at(self, talk: Talk) -> None:
+        if talk.ticket.state is TicketState.OVER:
+            self._end(talk, *self._lapsed(talk.ticket))
+            return
+        if talk.ticket.state is not TicketState.LIVE:
+            if not talk.choices and talk.grant:
+                self.engine.keep(talk.grant)
+            return
+        if talk.session is not None and talk.session.state is SessionState.ENDED:
+            self._ended_by_engine(talk)
+        elif time.monotonic() - talk.last_packet_at > SILENT_PATH_SECONDS:
+            self.lose(talk)
+        else:
+            self._keep_time(talk)
+
+    def _lapsed(self, ticket: Ticket) -> tuple[str, str]:
+        if ticket.over_because == "no_answer":
+            return "no_answer", NO_ANSWER
+        return "lost", NOT_CONNECTED
+
+    def _ended_by_engine(self, talk: Talk) -> None:
+        assert talk.session is not None
+        code = "lost" if self.engine.can_resume(talk.grant) else "fault"
+        self._end(talk, code, talk.session.ended_because)
+
+    def _keep_time(self, talk: Talk) -> None:
+        if talk.meter is not None and talk.session is not None:
+            talk.meter.note(talk.session.counters)
+        notice = talk.due()
+        if notice is None:
+            return
+        if notice.over:
+            if talk.session is not None:
+                self.engine.leave(talk.session, notice.sentence)
+            self._end(talk, notice.code, notice.sentence)
+        else:
+            talk.warnings.append(notice)
+            talk.changed()
+
+    def place(self, talk: Talk) -> int:
+        """1 for the first of the line, 0 outside of it."""
+        return self._admission.place(talk.ticket)
+
+    def wait_message(self, talk: Talk) -> dict[str, object]:
+        """Place, length of the line, estimate and a sentence."""
+        place, seconds = self.place(talk), self._admission.estimate_seconds(talk.ticket)
+        if self._admission.already_talking(talk.ticket):
+            sentence = "You are already talking in another window; this one goes on when that talk is over."
+        else:
+            sentence = f"All lines are taken. You are number {place} in the line; about {_about(seconds)} to wait."
+        of = len(self._admission.waiting)
+        return {"place": place, "of": of, "estimate_seconds": round(seconds), "sentence": sentence}
+
+    def _tell_line(self) -> None:
+        for talk in self._talks.values():
+            if talk.ticket.state is not TicketState.LIVE:
+                talk.changed()
+
+    async def close(self) -> None:
+        """Stops looking after talks; for tests and the server's end."""
+        if self._look is not None:
+            self._look.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._look
+
+
+def _about(seconds: float) -> str:
+    return f"{max(1, round(seconds / 60))} min" if seconds >= 60 else f"{max(5, round(seconds / 5) * 5)} s"

@@ -1,0 +1,56 @@
+"""The web's parts joined: desk, doors, relays, page and routes over one engine.
+
+In: an engine, a catalogue, settings. Out: what `server` launches. Must not know: how any part works inside.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import gradio as gr
+from starlette.middleware import Middleware
+from starlette.routing import BaseRoute
+
+from personaplex_app.engine.call_clock import CallLimits
+from personaplex_app.engine.facade import Engine
+from personaplex_app.metrics import Metrics
+from personaplex_app.settings import Settings
+from personaplex_app.web.catalogue import Catalogue
+from personaplex_app.web.desk import FrontDesk
+from personaplex_app.web.doors import Doors
+from personaplex_app.web.own_origin import OwnOriginOnly
+from personaplex_app.web.page import MICROPHONE, PLAIN_MICROPHONE, PageOptions, build_page
+from personaplex_app.web.routes import talk_routes
+from personaplex_app.web.signalling import make_call_component
+from personaplex_app.web.turn import IceMinter
+from personaplex_app.web.visitors import VisitorCookie, Visitors
+
+
+@dataclass(frozen=True)
+class Front:
+    """What is served."""
+
+    page: gr.Blocks
+    desk: FrontDesk
+    routes: list[BaseRoute]
+    middleware: list[Middleware]
+
+
+def build_front(engine: Engine, catalogue: Catalogue, settings: Settings, metrics: Metrics) -> Front:
+    """Everything between the engine and the visitor."""
+    desk = FrontDesk(engine, metrics, call_limits=CallLimits(call_seconds=settings.call_seconds))
+    visitors = Visitors(settings.network.secret)
+    doors = Doors(visitors, settings.network, settings.origins)
+    minter = IceMinter(settings.network, browser_ttl_seconds=int(settings.call_seconds) + 600)
+
+    def make_call(ticket: Any, **options: Any) -> Any:
+        return make_call_component(desk, doors, minter, ticket, **options)
+
+    microphone = PLAIN_MICROPHONE if settings.plain_microphone else MICROPHONE
+    return Front(
+        page=build_page(catalogue, make_call, PageOptions(microphone)),
+        desk=desk,
+        routes=talk_routes(desk, doors, minter, catalogue.sampling),
+        middleware=[Middleware(OwnOriginOnly), Middleware(VisitorCookie, visitors=visitors)],
+    )

@@ -1,0 +1,282 @@
+// The call as the page lives it: one button, the socket, and the path that the sound takes. docs/protocol.md tells the
+// messages. In: presses and the boxes' values (from gradio's events). Out: words on the page.
+
+import { Line } from "./line.js";
+import { RtcPath } from "./rtc_path.js";
+import { BUTTONS, WORDS, microphoneWords } from "./words.js";
+
+const config = window.personaplexConfig;
+const base = new URL("talk/", document.baseURI).href;
+const CONNECT_MS = 8000;
+const RESUME_MS = 25000;
+const LINES_MS = 2000;
+const PATH_MS = 1000;
+
+const element = (id) => document.getElementById(id);
+
+class Call {
+  constructor() {
+    this.state = "idle"; // idle, busy, waiting, turn, talking
+    this.values = {};
+    this.line = new Line({
+      base,
+      onMessage: (message) => this.take(message),
+      onSound: (bytes) => this.sound && this.sound.play(bytes),
+      onGone: () => this.gone(),
+    });
+    this.rtc = new RtcPath({ onFailed: () => this.rtcFailed() });
+    this.sound = null;
+    this.grant = "";
+    this.lostAt = 0;
+    this.admitted = null;
+    this.lastWords = "";
+    this.transcript = "";
+    this.path = "";
+    this.attempt = 0; // of connecting; what belongs to an older one is stale
+  }
+
+  // The button.
+
+  async press() {
+    if (this.state === "idle") return this.begin();
+    if (this.state === "turn") return this.answer();
+    return this.stop();
+  }
+
+  async begin() {
+    this.become("busy");
+    this.say(WORDS.connecting);
+    this.showTranscript("");
+    element("applied").textContent = "";
+    const problem = await microphoneProblem();
+    if (problem) return this.finish(problem);
+    if (this.state !== "busy") return;
+    try {
+      await this.line.open();
+      this.line.send({ type: "ask", choices: this.values });
+    } catch {
+      this.finish(WORDS.unreachable);
+    }
+  }
+
+  answer() {
+    this.become("busy");
+    this.say(WORDS.connecting);
+    this.line.send({ type: "answer" });
+  }
+
+  stop() {
+    this.line.send({ type: "stop" });
+    this.finish("Ended: You ended the talk.");
+  }
+
+  // The boxes.
+
+  choose(values) {
+    this.values = Object.fromEntries(config.fields.map((name, index) => [name, values[index]]));
+    if (this.state === "talking") this.line.send({ type: "set", choices: this.values });
+  }
+
+  async useSocket() {
+    if (element("use-socket").checked && this.state === "talking" && this.path === "webrtc") {
+      this.rtc.stop();
+      await this.startSocket();
+    }
+  }
+
+  // The server's messages.
+
+  take(message) {
+    const tell = {
+      waiting: () => { this.become("waiting"); this.say(message.sentence); },
+      turn: () => { this.become("turn"); this.say(message.sentence); },
+      admitted: () => this.connect(message),
+      talk: () => this.takeTalk(message),
+      words: () => this.showTranscript(message.from_start ? message.text : this.transcript + message.text),
+      warning: () => this.say(message.sentence),
+      refused: () => this.refused(message),
+      lost: () => { this.grant = message.grant; this.comeBack(); },
+      ended: () => this.finish(`Ended: ${message.sentence}`),
+    }[message.type];
+    if (tell && this.state !== "idle") tell();
+  }
+
+  takeTalk(message) {
+    clearTimeout(this.late);
+    this.lostAt = 0;
+    this.grant = message.grant;
+    this.path = message.path;
+    this.become("talking");
+    this.say(message.sentence);
+    element("applied").textContent = message.applied;
+    if (message.path === "socket") this.rtc.stop();
+  }
+
+  refused(message) {
+    if (this.state === "talking" || (this.state === "busy" && message.code === "bad_message")) this.say(message.sentence);
+    else this.finish(message.sentence);
+  }
+
+  // The path of the sound.
+
+  async connect(message) {
+    this.admitted = message;
+    this.become("busy");
+    const attempt = ++this.attempt;
+    if (element("use-socket").checked || !window.RTCPeerConnection || this.path === "socket") return this.startSocket();
+    this.late = setTimeout(() => attempt === this.attempt && this.fallBack(), CONNECT_MS);
+    try {
+      await this.rtc.start(message.ticket, message.ice_servers);
+    } catch {
+      if (attempt === this.attempt) this.fallBack();
+    }
+  }
+
+  rtcFailed() {
+    if (this.state === "busy") this.fallBack();
+  }
+
+  fallBack() {
+    clearTimeout(this.late);
+    if (this.state !== "busy") return;
+    this.say(WORDS.moving);
+    this.rtc.stop();
+    this.startSocket();
+  }
+
+  async startSocket() {
+    clearTimeout(this.late);
+    const attempt = ++this.attempt;
+    this.path = "socket";
+    try {
+      const { start } = await import("./socket_sound.js"); // most calls never need it
+      const sound = await start({
+        constraints: config.microphone,
+        base: base + "static/",
+        send: (bytes) => this.line.sendSound(bytes),
+        onReport: (report) => { this.report = report; },
+      });
+      if (attempt !== this.attempt || this.state === "idle") return sound.stop();
+      this.stopSound();
+      this.sound = sound;
+      this.line.send({ type: "sound" });
+    } catch (error) {
+      this.stop();
+      this.say(microphoneWords(error));
+    }
+  }
+
+  stopSound() {
+    if (this.sound) this.sound.stop();
+    this.sound = null;
+  }
+
+  // A lost connection.
+
+  gone() {
+    if (this.state === "idle") return;
+    if (this.grant) this.comeBack();
+    else this.finish(WORDS.gone);
+  }
+
+  async comeBack() {
+    if (this.returning) return;
+    this.returning = true;
+    this.lostAt = this.lostAt || Date.now();
+    this.become("busy");
+    this.say(WORDS.back);
+    clearTimeout(this.late);
+    this.attempt += 1;
+    this.rtc.stop();
+    this.stopSound();
+    await this.knock();
+    this.returning = false;
+  }
+
+  async knock() {
+    for (let pause = 250; Date.now() - this.lostAt < RESUME_MS && this.state === "busy"; pause = Math.min(2 * pause, 2000)) {
+      try {
+        await this.line.open();
+        return this.line.send({ type: "resume", grant: this.grant });
+      } catch {
+        await new Promise((resolve) => setTimeout(resolve, pause));
+      }
+    }
+    if (this.state === "busy") this.finish(WORDS.gone);
+  }
+
+  finish(sentence) {
+    clearTimeout(this.late);
+    this.attempt += 1;
+    this.grant = "";
+    this.lostAt = 0;
+    this.path = "";
+    this.rtc.stop();
+    this.stopSound();
+    this.become("idle");
+    this.line.close();
+    this.lastWords = sentence;
+    this.say(sentence);
+    showLines();
+  }
+
+  // The page.
+
+  become(state) {
+    this.state = state;
+    const button = element("talk-button");
+    button.textContent = BUTTONS[state];
+    button.dataset.state = state;
+  }
+
+  say(sentence) {
+    element("status").textContent = sentence;
+  }
+
+  showTranscript(text) {
+    this.transcript = text;
+    const box = element("transcript");
+    box.textContent = text;
+    box.scrollTop = box.scrollHeight;
+  }
+
+  async showPath() {
+    const words = { direct: "direct (WebRTC)", relay: "through a relay (WebRTC over TURN)", socket: "the socket" };
+    const kind = this.path === "webrtc" ? await this.rtc.kind() : this.path;
+    element("path").textContent = this.state === "talking" && words[kind] ? `Path of the sound: ${words[kind]}.` : "";
+  }
+}
+
+async function microphoneProblem() {
+  if (!navigator.mediaDevices) return WORDS.insecure;
+  try {
+    const stream = await navigator.mediaDevices.getUserMedia({ audio: config.microphone });
+    stream.getTracks().forEach((track) => track.stop());
+    return "";
+  } catch (error) {
+    return microphoneWords(error);
+  }
+}
+
+async function showLines() {
+  if (call.state !== "idle" || document.hidden) return;
+  try {
+    const answer = await fetch(base + "lines", { cache: "no-store" });
+    const { sentence } = await answer.json();
+    if (call.state === "idle") call.say(call.lastWords && call.lastWords !== sentence ? `${call.lastWords}\n${sentence}` : sentence);
+  } catch {
+    if (call.state === "idle") call.say(WORDS.unreachable);
+  }
+}
+
+const call = (window.personaplex = new Call());
+document.addEventListener("click", (event) => {
+  if (event.target.closest("#talk-button")) call.press();
+});
+document.addEventListener("change", (event) => {
+  if (event.target.id === "use-socket") call.useSocket();
+});
+window.addEventListener("pagehide", () => call.line.send({ type: "stop" }));
+if (window.personaplexWaiting) call.choose(window.personaplexWaiting);
+setInterval(showLines, LINES_MS);
+setInterval(() => element("path") && call.showPath(), PATH_MS);

@@ -1,0 +1,133 @@
+"""One visitor's talk, whichever way its sound travels: ticket, choices, session, clock and counters in one place.
+
+In: sound from a path, new choices. Out: spoken frames, and events for the visitor's socket.
+Must not know: FastRTC, WebSockets, who else talks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+
+from personaplex_app.audio import FRAME_SECONDS, Pcm
+from personaplex_app.controls import Choices, SamplingSettings
+from personaplex_app.engine.admission import Ticket
+from personaplex_app.engine.call_clock import CallClock, CallLimits, Notice
+from personaplex_app.engine.facade import Engine
+from personaplex_app.engine.session import Session, SessionState, SpokenFrame
+from personaplex_app.errors import PersonaplexError
+from personaplex_app.metrics import TalkMeter
+from personaplex_app.speech_detector import SpeechDetector
+
+LISTEN_AFTER_SECONDS = 5.0  # somebody who spoke so lately is there: the detector can rest
+NEXT_CALL = "The new prompt and voice hold from the next call."
+
+
+class Talk:
+    """From the ask to the end.
+
+    Attributes:
+        choices: as asked; None for a talk that is resumed. grant: of the talk to resume.
+        path: `webrtc` or `socket` once sound flows. failure: why it could not begin or go on.
+        last_packet_at: when sound last came, on the desk's clock. ended: code and sentence.
+    """
+
+    def __init__(self, ticket: Ticket, choices: Choices | None, grant: str = "") -> None:
+        self.ticket = ticket
+        self.choices = choices
+        self.grant = grant
+        self.path = ""
+        self.session: Session | None = None
+        self.clock: CallClock | None = None
+        self.last_packet_at = 0.0
+        self.ended: tuple[str, str] | None = None
+        self.notice = ""
+        self.admitted_at = 0.0
+        self.entering = False
+        self.meter: TalkMeter | None = None
+        self.warnings: deque[Notice] = deque(maxlen=8)
+        self._asked: SamplingSettings | None = choices.sampling if choices else None
+        self._detector: SpeechDetector | None = None
+        self._listeners: set[asyncio.Event] = set()
+
+    def listen(self) -> asyncio.Event:
+        """An event that is set whenever something changed; give it back with `unlisten`."""
+        event = asyncio.Event()
+        event.set()
+        self._listeners.add(event)
+        return event
+
+    def unlisten(self, event: asyncio.Event) -> None:
+        """No more of that."""
+        self._listeners.discard(event)
+
+    def changed(self) -> None:
+        """Wakes all who listen; call it on the event loop."""
+        for event in self._listeners:
+            event.set()
+
+    async def join(self, engine: Engine, limits: CallLimits) -> None:
+        """Takes a slot, or the parked talk's; raises the engine's errors."""
+        loop = asyncio.get_running_loop()
+
+        def notify() -> None:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(self.changed)
+
+        if self.choices is not None:
+            session = await asyncio.to_thread(engine.join, self.choices, notify)
+        else:
+            session = await asyncio.to_thread(engine.resume, self.grant, notify)
+        now = time.monotonic()
+        self.session, self.choices, self._asked = session, session.choices, session.applied.sampling
+        self.grant = session.grant
+        self.clock = CallClock(limits, now - session.counters.stepped * FRAME_SECONDS, now)
+        self.changed()
+
+    @property
+    def talking(self) -> bool:
+        """Whether the persona listens and speaks."""
+        return self.session is not None and self.session.state is SessionState.TALKING
+
+    def hear(self, engine: Engine, pcm: Pcm) -> None:
+        """Sound from the microphone, float32 [n] at 24 kHz; never blocks."""
+        now = time.monotonic()
+        self.last_packet_at = now
+        if self.session is None or self.clock is None:
+            return
+        engine.hear(self.session, pcm)
+        if self.clock.silent_seconds(now) > LISTEN_AFTER_SECONDS:
+            self._detector = self._detector or SpeechDetector()
+            if self._detector.heard(pcm):
+                self.clock.spoke(now)
+
+    def take_spoken(self) -> SpokenFrame | None:
+        """The oldest spoken frame that waits."""
+        return self.session.take_spoken() if self.session else None
+
+    def set(self, choices: Choices) -> None:
+        """Sliders moved during the talk; prompt and voice hold from the next call, and that is said."""
+        if self.session is None or self.choices is None:
+            return
+        other = (choices.prompt, choices.voice) != (self.choices.prompt, self.choices.voice)
+        self.notice = NEXT_CALL if other else ""
+        if choices.sampling != self._asked:
+            self._asked = choices.sampling
+            self.session.want_sampling(choices.sampling)
+        self.changed()
+
+    def refuse_change(self, error: PersonaplexError) -> None:
+        """What was moved cannot be used; it is said and changes nothing."""
+        self.notice = error.sentence
+        self.changed()
+
+    def end(self, code: str, sentence: str) -> None:
+        """Over; the first reason stands."""
+        if self.ended is None:
+            self.ended = (code, sentence)
+        self.changed()
+
+    def due(self) -> Notice | None:
+        """What the clock has to say now."""
+        return self.clock.check(time.monotonic()) if self.clock and self.ended is None else None

@@ -1,0 +1,280 @@
+"""The talk's socket: controls, words and status of every talk, and the sound of those that WebRTC cannot carry.
+
+In: an opened WebSocket, the front desk. Out: messages as docs/protocol.md tells them. When the socket goes, the talk is
+parked; a client that says `stop` first leaves nothing behind. Must not know: FastRTC, the page.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from typing import Any
+
+import numpy as np
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from personaplex_app.audio import FRAME_SAMPLES, SAMPLE_RATE_HZ, float_from_int16, int16_from_float
+from personaplex_app.controls import SamplingSettings
+from personaplex_app.engine.admission import TicketState
+from personaplex_app.errors import InvalidInput, PersonaplexError, ServerFault
+from personaplex_app.web import protocol
+from personaplex_app.web.call_view import talk_view
+from personaplex_app.web.desk import FrontDesk
+from personaplex_app.web.form import read_choices
+from personaplex_app.web.protocol import say
+from personaplex_app.web.talk import Talk
+from personaplex_app.web.turn import IceMinter
+
+log = logging.getLogger(__name__)
+
+UNUSED_SECONDS = 60.0
+REPEAT_SECONDS = 15.0
+VIEW_SECONDS = 0.08
+MOST_BAD_MESSAGES = 20
+POLICY_VIOLATION = 1008
+GONE = 1006
+UNEXPECTED = "Something failed on the server and the talk was ended. Start again."
+NO_TALK = "There is no talk on this socket yet; ask first."
+
+
+class TalkSocket:
+    """One client's socket, from accept to close.
+
+    Args:
+        visitor, address: who asks, as the door knows them. sampling: what holds where an ask names none.
+    """
+
+    def __init__(
+        self,
+        socket: WebSocket,
+        desk: FrontDesk,
+        minter: IceMinter,
+        visitor: str,
+        address: str,
+        sampling: SamplingSettings,
+    ) -> None:
+        self._socket = socket
+        self._desk = desk
+        self._minter = minter
+        self._visitor, self._address = visitor, address
+        self._sampling = sampling
+        self._talk: Talk | None = None
+        self._teller: asyncio.Task[None] | None = None
+        self._bad_messages = 0
+
+    async def run(self) -> None:
+        """Serves the client until it goes."""
+        status = self._desk.engine.status
+        await self._send(
+            "hello",
+            protocol=protocol.VERSION,
+            sample_rate_hz=SAMPLE_RATE_HZ,
+            frame_samples=FRAME_SAMPLES,
+            slots=status.slots,
+            free=status.free,
+        )
+        try:
+            while self._bad_messages < MOST_BAD_MESSAGES:
+                await self._take(await self._next())
+            await self._socket.close(POLICY_VIOLATION, "too many bad messages")
+        except TimeoutError:
+            await self._socket.close(1000, "unused")
+        except WebSocketDisconnect:
+            pass
+        finally:
+            await self._gone()
+
+    async def _next(self) -> dict[str, Any]:
+        async with asyncio.timeout(None if self._busy else UNUSED_SECONDS):
+            message = await self._socket.receive()
+        if message["type"] == "websocket.disconnect":
+            raise WebSocketDisconnect(message.get("code", 1006))
+        return dict(message)
+
+    @property
+    def _busy(self) -> bool:
+        return self._talk is not None and self._talk.ended is None
+
+    async def _gone(self) -> None:
+        if self._teller is not None:
+            self._teller.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._teller
+        if self._talk is not None and self._busy:
+            self._desk.lose(self._talk)
+
+    async def _take(self, message: dict[str, Any]) -> None:
+        """One message; what cannot be used is answered in words."""
+        try:
+            if message.get("bytes") is not None:
+                self._hear(message["bytes"])
+            else:
+                await self._obey(protocol.parse(message.get("text") or ""))
+        except PersonaplexError as error:
+            await self._refuse(error)
+        except (WebSocketDisconnect, RuntimeError, OSError) as error:
+            raise WebSocketDisconnect(GONE) from error
+        except Exception:
+            log.exception("a client's message failed")
+            if self._talk is not None and self._busy:
+                self._desk.fail(self._talk, UNEXPECTED)
+            await self._refuse(ServerFault(UNEXPECTED))
+
+    async def _refuse(self, error: PersonaplexError) -> None:
+        self._bad_messages += error.code == "bad_message"
+        self._desk.metrics.refused(error.code)
+        await self._send("refused", code=error.code, sentence=error.sentence)
+
+    def _hear(self, sound: bytes) -> None:
+        if not sound or len(sound) % 2 or len(sound) > protocol.MOST_SOUND_BYTES:
+            sentence = f"Sound comes as PCM16, an even number of bytes, {protocol.MOST_SOUND_BYTES} at most."
+            raise InvalidInput(sentence, code="bad_message")
+        if self._talk is None or self._talk.path != "socket":
+            return  # said before the talk, or after its end: nobody listens
+        self._talk.hear(self._desk.engine, float_from_int16(np.frombuffer(sound, dtype="<i2")))
+
+    async def _obey(self, message: protocol.Message) -> None:
+        match message:
+            case protocol.Ping(at):
+                await self._send("pong", at=at, step_ms=round(self._desk.engine.status.step_ms, 2))
+            case protocol.Ask(choices):
+                self._check_unused()
+                checked = read_choices(choices, self._sampling)
+                self._begin(self._desk.ask(self._visitor, self._address, checked))
+            case protocol.Resume(grant):
+                self._check_unused()
+                self._begin(self._desk.come_back(self._visitor, grant))
+            case protocol.Answer():
+                self._desk.answer(self._open_talk())
+            case protocol.Sound():
+                await self._desk.enter(self._open_talk(), "socket")
+            case protocol.Set(choices):
+                self._set(self._open_talk(), choices)
+            case protocol.Stop():
+                if self._talk is not None and self._busy:
+                    self._desk.stop(self._talk)
+
+    def _check_unused(self) -> None:
+        if self._busy:
+            raise InvalidInput("This socket has a talk already; stop it first.", code="bad_message")
+
+    def _open_talk(self) -> Talk:
+        if self._talk is None or not self._busy:
+            raise InvalidInput(NO_TALK, code="bad_message")
+        return self._talk
+
+    def _set(self, talk: Talk, choices: dict[str, Any]) -> None:
+        try:
+            talk.set(read_choices(choices, self._sampling))
+        except InvalidInput as error:
+            talk.refuse_change(error)
+
+    def _begin(self, talk: Talk) -> None:
+        if self._teller is not None:
+            self._teller.cancel()
+        self._talk = talk
+        self._teller = asyncio.create_task(_Teller(self._socket, self._desk, self._minter, talk).run())
+
+    async def _send(self, kind: str, **fields: Any) -> None:
+        await self._socket.send_text(say(kind, **fields))
+
+
+class _Teller:
+    """Tells one talk's client what changed, and sends it the sound where that travels here."""
+
+    def __init__(self, socket: WebSocket, desk: FrontDesk, minter: IceMinter, talk: Talk) -> None:
+        self._socket = socket
+        self._desk = desk
+        self._minter = minter
+        self._talk = talk
+        self._told_state: TicketState | None = None
+        self._told: dict[str, Any] = {}
+        self._told_at = 0.0
+        self._letters = ""
+
+    async def run(self) -> None:
+        """Until the talk is over or the socket gone."""
+        changed = self._talk.listen()
+        try:
+            while True:
+                changed.clear()
+                await self._tell_ticket()
+                await self._tell_talk()
+                if self._talk.ended is not None:
+                    await self._tell_end(*self._talk.ended)
+                    return
+                await self._wait(changed)
+        except (WebSocketDisconnect, RuntimeError, OSError):
+            log.debug("the socket went while it was told something", exc_info=True)
+        except Exception:
+            log.exception("telling a client failed")
+            self._desk.lose(self._talk)
+        finally:
+            self._talk.unlisten(changed)
+
+    async def _wait(self, changed: asyncio.Event) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(VIEW_SECONDS if self._talk.session else 1.0):
+                await changed.wait()
+
+    async def _tell_ticket(self) -> None:
+        state = self._talk.ticket.state
+        fresh = state is not self._told_state
+        self._told_state = state
+        if state is TicketState.WAITING:
+            await self._tell_place()
+        elif state is TicketState.CALLED and fresh:
+            seconds = self._desk.limits.turn_seconds
+            sentence = f"It is your turn. Answer within {seconds:.0f} s."
+            await self._send("turn", seconds=seconds, sentence=sentence)
+        elif state is TicketState.ADMITTED and fresh:
+            servers = await self._minter.browser()
+            seconds = self._desk.limits.connect_seconds
+            secret = self._talk.ticket.secret
+            await self._send("admitted", ticket=secret, ice_servers=servers, connect_seconds=seconds)
+
+    async def _tell_place(self) -> None:
+        message = self._desk.wait_message(self._talk)
+        now = time.monotonic()
+        unchanged = {**message, "estimate_seconds": 0, "sentence": ""} == self._told
+        if unchanged and now - self._told_at < REPEAT_SECONDS:
+            return
+        self._told, self._told_at = {**message, "estimate_seconds": 0, "sentence": ""}, now
+        await self._send("waiting", **message)
+
+    async def _tell_talk(self) -> None:
+        session = self._talk.session
+        if session is None:
+            return
+        while self._talk.warnings:
+            notice = self._talk.warnings.popleft()
+            await self._send("warning", code=notice.code, seconds=round(notice.seconds), sentence=notice.sentence)
+        if self._talk.path == "socket":
+            while (frame := self._talk.take_spoken()) is not None:
+                await self._socket.send_bytes(int16_from_float(frame.pcm).astype("<i2").tobytes())
+        await self._tell_words(session.transcript.text)
+        now = time.monotonic()
+        view = talk_view(session, self._talk.path, self._talk.notice)
+        if view != self._told and (now - self._told_at >= VIEW_SECONDS or view["state"] != self._told.get("state")):
+            self._told, self._told_at = view, now
+            if self._talk.ended is None:
+                await self._send("talk", **view)
+
+    async def _tell_words(self, text: str) -> None:
+        if text == self._letters:
+            return
+        goes_on = bool(self._letters) and text.startswith(self._letters)
+        fresh = text[len(self._letters) :] if goes_on else text
+        self._letters = text
+        await self._send("words", text=fresh, from_start=not goes_on)
+
+    async def _tell_end(self, code: str, sentence: str) -> None:
+        if code == "lost" and self._talk.grant and self._desk.engine.can_resume(self._talk.grant):
+            await self._send("lost", grant=self._talk.grant, seconds=25, sentence=sentence)
+        else:
+            await self._send("ended", code=code, sentence=sentence)
+
+    async def _send(self, kind: str, **fields: Any) -> None:
+        await self._socket.send_text(say(kind, **fields))
