@@ -1,0 +1,204 @@
+"""What a server says, as values: strict about the messages we know, silent about those that may come later. Pure.
+
+In: the socket's text. Out: an `Event`, or ServerFault where a known message is not what the protocol says.
+Must not know: sockets, what follows from a message.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import MISSING, Field, dataclass, field, fields
+from typing import Any, TypeAlias
+
+from personaplex_app.errors import ServerFault
+
+
+@dataclass(frozen=True)
+class Hello:
+    """The first message of a socket."""
+
+    protocol: int
+    sample_rate_hz: int
+    frame_samples: int
+    slots: int
+    free: int
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """We are in the line, `place` of `of`; the estimate is None where the server has none."""
+
+    place: int
+    of: int
+    estimate_seconds: float | None
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Turn:
+    """It is our turn; the line answers by itself, within `seconds`."""
+
+    seconds: float
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Admitted:
+    """We may open a path for the sound: a WebRTC peer that brings the ticket, or this socket."""
+
+    ticket: str = field(repr=False)
+    ice_servers: list[Any] = field(repr=False)
+    connect_seconds: float
+
+
+@dataclass(frozen=True)
+class TalkState:
+    """How the talk stands, at each change. `grant` is the secret that resumes it.
+
+    Attributes:
+        state: `priming` or `talking`. path: `webrtc` or `socket`. applied: the sampling that holds, in words.
+        resumed: whether this talk went on after a lost connection. counters: what went through so far, in frames.
+    """
+
+    state: str
+    sentence: str
+    path: str
+    grant: str = field(repr=False)
+    applied: str
+    resumed: bool
+    counters: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Words:
+    """More of what the persona says; `from_start` replaces all that came before."""
+
+    text: str
+    from_start: bool
+
+
+@dataclass(frozen=True)
+class Notice:
+    """The talk will end in `seconds`: code `idle`, `limit` or `draining`."""
+
+    code: str
+    seconds: float
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Refused:
+    """What we asked was refused; what ran before goes on."""
+
+    code: str
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Lost:
+    """The server heard nothing any more; the grant resumes the talk within `seconds`."""
+
+    grant: str = field(repr=False)
+    seconds: float
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Ended:
+    """The talk is over: `stopped`, `idle`, `limit`, `lost`, `fault`, `no_answer` or `draining`."""
+
+    code: str
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Pong:
+    """The answer to our ping, and how long the model's last step took."""
+
+    at: float
+    step_ms: float
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """A message of a type that this client does not know."""
+
+    type: str
+
+
+@dataclass(frozen=True)
+class Reconnecting:
+    """Ours, not the server's: the connection is gone, and is tried again for so many seconds more."""
+
+    seconds_left: float
+    sentence: str
+
+
+Event: TypeAlias = (
+    Hello
+    | Waiting
+    | Turn
+    | Admitted
+    | TalkState
+    | Words
+    | Notice
+    | Refused
+    | Lost
+    | Ended
+    | Pong
+    | Unknown
+    | Reconnecting
+)
+
+_TYPES: dict[str, Any] = {
+    "hello": Hello,
+    "waiting": Waiting,
+    "turn": Turn,
+    "admitted": Admitted,
+    "talk": TalkState,
+    "words": Words,
+    "warning": Notice,
+    "refused": Refused,
+    "lost": Lost,
+    "ended": Ended,
+    "pong": Pong,
+}
+_KINDS: dict[Any, tuple[type, ...]] = {
+    "str": (str,),
+    "int": (int,),
+    "float": (int, float),
+    "float | None": (int, float, type(None)),
+    "bool": (bool,),
+    "list[Any]": (list,),
+    "dict[str, Any]": (dict,),
+}
+_MOST_SHOWN = 80
+
+
+def parse_message(text: str | bytes) -> Event:
+    """One text message; raises ServerFault with a sentence where it is no message of this protocol."""
+    try:
+        message = json.loads(text)
+    except (ValueError, RecursionError):
+        raise _unreadable(str(text)) from None
+    kind = message.get("type") if isinstance(message, dict) else None
+    if not isinstance(kind, str):
+        raise _unreadable(str(text))
+    found = _TYPES.get(kind)
+    if found is None:
+        return Unknown(kind)
+    event: Event = found(**{part.name: _value(kind, part, message) for part in fields(found)})
+    return event
+
+
+def _value(kind: str, part: Field[Any], message: dict[str, Any]) -> Any:
+    value = message.get(part.name, MISSING)
+    allowed = _KINDS[part.type]
+    if not isinstance(value, allowed) or (isinstance(value, bool) and bool not in allowed):
+        shown = "nothing" if value is MISSING else repr(value)[:_MOST_SHOWN]
+        raise ServerFault(f"The server's message {kind!r} has {shown} for {part.name!r}.", code="bad_message")
+    return value
+
+
+def _unreadable(text: str) -> ServerFault:
+    return ServerFault(f"The server sent what is no message: {text[:_MOST_SHOWN]!r}.", code="bad_message")
