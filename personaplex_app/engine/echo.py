@@ -1,5 +1,7 @@
 """The echo stepper: gives back what it heard, one frame after it began to be said. For tests and for checking a line.
 
+Its state is a count, from which it can be seen whether a talk went on in its own.
+
 Must not know: models, the web.
 """
 
@@ -17,11 +19,26 @@ from personaplex_app.voices import NO_VOICE, check_voice_name
 
 @dataclass(frozen=True)
 class EchoStep:
-    """What was heard, unchanged; no words."""
+    """What was heard, unchanged; no words. `text_token` counts the talk's steps, beginning with its seed."""
 
     pcm: Pcm
-    text_token: int = 3
+    text_token: int
     healthy: bool = True
+
+
+@dataclass(frozen=True)
+class EchoSaved:
+    """A saved slot of the echo; it lies in host memory from the beginning."""
+
+    sampling: SamplingSettings
+    count: int
+    bytes: int = 64
+
+    def to_host(self) -> EchoSaved:
+        return self
+
+    def to_device(self) -> EchoSaved:
+        return self
 
 
 class EchoStepper:
@@ -37,6 +54,7 @@ class EchoStepper:
         self.step_seconds = step_seconds
         self.prime_seconds = prime_seconds
         self.sampling: dict[int, SamplingSettings] = {}
+        self.counts: dict[int, int] = {}
 
     def open(self, choices: Choices) -> Choices:
         """Checks the voice's name only."""
@@ -47,13 +65,18 @@ class EchoStepper:
     def prime(self, slot: int, opening: Choices) -> None:
         """Takes as long as it was told to."""
         time.sleep(self.prime_seconds)
-        self.sampling[slot] = opening.sampling
+        self.sampling[slot], self.counts[slot] = opening.sampling, opening.seed
 
     def step(self, heard: Mapping[int, Pcm]) -> dict[int, EchoStep]:
         """Gives every slot its own frame back."""
         if self.step_seconds:
             time.sleep(self.step_seconds)
-        return {slot: EchoStep(pcm) for slot, pcm in heard.items()}
+        return {slot: EchoStep(pcm, self._count(slot)) for slot, pcm in heard.items()}
+
+    def _count(self, slot: int) -> int:
+        count = self.counts.get(slot, 0)
+        self.counts[slot] = count + 1
+        return count
 
     def set_sampling(self, slot: int, sampling: SamplingSettings) -> None:
         """Keeps it, to be looked at."""
@@ -63,6 +86,15 @@ class EchoStepper:
         """An echo has no words."""
         return b""
 
+    def save(self, slot: int) -> EchoSaved:
+        """Its sampling and its count."""
+        return EchoSaved(self.sampling[slot], self.counts[slot])
+
+    def restore(self, slot: int, saved: EchoSaved) -> None:
+        """Goes on counting."""
+        self.sampling[slot], self.counts[slot] = saved.sampling, saved.count
+
     def release(self, slot: int) -> None:
         """Forgets the slot."""
         self.sampling.pop(slot, None)
+        self.counts.pop(slot, None)

@@ -1,6 +1,6 @@
-"""The engine as the web sees it: join, hear, take, leave.
+"""The engine as the web sees it: join, hear, take, leave, and come back.
 
-In: choices and sound from the web's thread. Out: sessions. Must not know: the web, torch.
+In: choices, grants and sound from the web's threads. Out: sessions. Must not know: the web, torch.
 """
 
 from __future__ import annotations
@@ -8,51 +8,80 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from statistics import median
 from types import TracebackType
 
-from personaplex_app.audio import Pcm
-from personaplex_app.controls import Choices
-from personaplex_app.engine.ports import Stepper
+from personaplex_app.audio import Pcm, silence
+from personaplex_app.controls import Choices, SamplingSettings
+from personaplex_app.engine.parking import GRANT_SECONDS, PARKING_BYTES, ParkedStatus, ParkingLot
+from personaplex_app.engine.porter import Porter
+from personaplex_app.engine.ports import SavedSlot, Stepper
+from personaplex_app.engine.roster import Roster
 from personaplex_app.engine.session import Session
 from personaplex_app.engine.slots import SlotTable, full_sentence
-from personaplex_app.engine.tick_loop import TickLoop
-from personaplex_app.errors import NoCapacity, ServerFault
+from personaplex_app.engine.tick_loop import LoopEvents, TickLoop, TickReport
+from personaplex_app.errors import NoCapacity, ServerFault, SessionEnded
+from personaplex_app.voices import NO_VOICE
 
 YOU_STOPPED = "You ended the talk."
+TAKEN_OVER = "The talk went on over another connection."
+GRANT_UNKNOWN = "That talk is over and cannot be taken up again. Start a new one."
+NOT_YET_FREE = "The talk is still busy with its last step. Try again in a moment."
+TAKE_OVER_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
 class EngineStatus:
-    """Slots and speed at a glance; `failed` is a sentence once the engine is dead, `stalled` while a step is late."""
+    """Slots and speed at a glance.
+
+    Attributes:
+        failed: a sentence once the engine is dead. talking: live talks. stalled: while a step or a prompt is late.
+    """
 
     slots: int
     free: int
     step_ms: float
     failed: str
+    talking: int = 0
     stalled: bool = False
 
 
 class Engine:
-    """One stepper, its slots and its tick thread; use as a context manager, or `start` and `stop`."""
+    """One stepper, its slots, its threads and its parking lot; use as a context manager, or `start` and `stop`.
+
+    Args:
+        on_fatal: called once, from a thread, when the engine is dead; the process should end soon after.
+        parking_bytes: of all parked states together. grant_seconds: how long a parked talk waits for its visitor.
+        on_tick: called on the tick thread after every tick; must not block.
+    """
 
     def __init__(
         self,
         stepper: Stepper,
         on_fatal: Callable[[str], None] = lambda sentence: None,
         clock: Callable[[], float] = time.monotonic,
+        parking_bytes: int = PARKING_BYTES,
+        grant_seconds: float = GRANT_SECONDS,
+        on_tick: Callable[[TickReport], None] = lambda report: None,
     ) -> None:
         self.stepper = stepper
         self._clock = clock
         self._table = SlotTable(stepper.slots)
-        self._loop = TickLoop(stepper, self._table, on_fatal, clock)
+        self._lot = ParkingLot(parking_bytes, grant_seconds, clock)
+        self._porter = Porter(self._lot)
+        self._roster = Roster(self._table, self._lot)
+        self._loop = TickLoop(stepper, self._roster, LoopEvents(on_fatal, on_tick, self._porter.carry), clock)
 
     def start(self) -> None:
         """Starts the threads."""
+        self._porter.start()
         self._loop.start()
 
     def stop(self) -> None:
-        """Ends every talk and the threads."""
+        """Ends every talk and the threads, and lets go of what is parked."""
         self._loop.stop()
+        self._porter.stop()
+        self._lot.clear()
 
     def __enter__(self) -> Engine:
         self.start()
@@ -65,14 +94,42 @@ class Engine:
     def status(self) -> EngineStatus:
         """What the page shows of the engine."""
         loop, table = self._loop, self._table
-        return EngineStatus(table.total, table.free, 1000 * loop.step_seconds, loop.failed, loop.stalled)
+        step_ms = 1000 * loop.step_seconds
+        return EngineStatus(table.total, table.free, step_ms, loop.failed, self._roster.talking, loop.stalled)
+
+    @property
+    def parked(self) -> ParkedStatus:
+        """How full the parking lot is."""
+        return self._lot.status
+
+    def measure(self, steps: int = 3) -> float:
+        """Primes slot 0, steps it through silence, wipes it; before `start` only, while nobody owns the stepper.
+
+        Returns the median step in milliseconds, which `status` shows until the first talk. Raises what the stepper
+        raises, RuntimeError once the threads run.
+        """
+        if self._loop.started:
+            raise RuntimeError("the stepper belongs to the tick thread now")
+        self.stepper.prime(0, self.stepper.open(Choices("", NO_VOICE, SamplingSettings(), 0)))
+        took = [self._timed_step() for _ in range(steps)]
+        self.stepper.release(0)
+        self._loop.step_seconds = median(took)
+        return 1000 * self._loop.step_seconds
+
+    def _timed_step(self) -> float:
+        began = self._clock()
+        self.stepper.step({0: silence()})
+        return self._clock() - began
 
     def check_capacity(self) -> None:
         """Raises NoCapacity or ServerFault where a visitor who came now could not be let in."""
-        if self._loop.failed:
-            raise ServerFault(self._loop.failed)
+        self._check_alive()
         if not self._table.free:
             raise NoCapacity(full_sentence(self._table.total))
+
+    def _check_alive(self) -> None:
+        if self._loop.failed:
+            raise ServerFault(self._loop.failed)
 
     def join(self, choices: Choices, notify: Callable[[], None] = lambda: None) -> Session:
         """Claims a slot and queues the conversation for priming; blocking parts run here, so call it in a thread.
@@ -81,16 +138,74 @@ class Engine:
         """
         self.check_capacity()
         opening = self.stepper.open(choices)
-        return self._loop.claim_and_add(
+        return self._roster.seat(
             lambda table: Session(table.claim(), choices, opening, notify=notify, clock=self._clock)
         )
+
+    def resume(self, grant: str, notify: Callable[[], None] = lambda: None) -> Session:
+        """Takes a talk up again in any free slot; blocks while its state is brought back, so call it in a thread.
+
+        The session is a new one with a new grant; the old grant is spent. A talk that is still live is taken over.
+        Raises SessionEnded(code="grant_unknown") where the grant is worth nothing (any more), NoCapacity where no slot
+        is free, in which case the grant stays as it is, ServerFault.
+        """
+        self._check_alive()
+        self._take_over(grant)
+        parked = self._lot.look(grant)
+        if parked is None:
+            raise _unknown()
+        self.check_capacity()
+        self._lot.keep(grant)  # it does not run out on the way
+        saved = parked.saved.to_device()
+        return self._roster.seat(lambda table: self._continued(table, grant, saved, notify))
+
+    def _take_over(self, grant: str) -> None:
+        """Whoever sits in a slot under this grant makes room and is parked."""
+        session = self._roster.seated(grant)
+        if session is None:
+            return
+        session.end(TAKEN_OVER, park=True)
+        if not self._roster.wait_until_gone(session, TAKE_OVER_SECONDS):
+            raise NoCapacity(NOT_YET_FREE)
+
+    def _continued(self, table: SlotTable, grant: str, saved: SavedSlot, notify: Callable[[], None]) -> Session:
+        """A grant is spent only where a slot is free, and by one who names it only."""
+        if not table.free:
+            raise NoCapacity(full_sentence(table.total))
+        parked = self._lot.take(grant)
+        if parked is None:
+            raise _unknown()
+        return Session.continued(parked.so_far, saved, table.claim(), notify, self._clock)
+
+    def can_resume(self, grant: str) -> bool:
+        """Whether `resume` would find a talk under this grant, live or parked."""
+        return self._roster.can_resume(grant)
+
+    def keep(self, grant: str) -> bool:
+        """Gives a parked talk its whole time again, for an owner who waits in line; False where there is none."""
+        return self._lot.keep(grant)
+
+    def forget(self, grant: str) -> None:
+        """A parked talk is wanted no more."""
+        self._roster.forget(grant)
 
     def hear(self, session: Session, pcm: Pcm) -> None:
         """Sound from a session's microphone, float32 [n] at 24 kHz; never blocks."""
         if session.hear(pcm):
-            self._loop.nudge()
+            self._roster.nudge()
 
-    def leave(self, session: Session, because: str = YOU_STOPPED) -> None:
-        """Ends a session; its slot is free again after the step that may be running."""
-        session.end(because)
-        self._loop.nudge()
+    def leave(self, session: Session, because: str = YOU_STOPPED, park: bool = False) -> None:
+        """Ends a session; its slot is free again after the step that may be running.
+
+        Args:
+            park: keep the state of a talk under `session.grant`. Without it nothing is kept, not even what was parked
+                when the session ended earlier.
+        """
+        session.end(because, park)
+        if not park:
+            self._roster.forget(session.grant)
+        self._roster.nudge()
+
+
+def _unknown() -> SessionEnded:
+    return SessionEnded(GRANT_UNKNOWN, code="grant_unknown")

@@ -25,6 +25,24 @@ class StepResult(Protocol):
     def healthy(self) -> bool: ...
 
 
+class SavedSlot(Protocol):
+    """A copy of all that a slot holds; nothing that a step does changes it.
+
+    `to_host` and `to_device` run on any thread and never hold up the tick thread; where there is nothing to move
+    they give the copy itself.
+    """
+
+    @property
+    def bytes(self) -> int:
+        """Memory that it takes."""
+
+    def to_host(self) -> SavedSlot:
+        """The same in the host's memory."""
+
+    def to_device(self) -> SavedSlot:
+        """The same where a slot can take it from at once."""
+
+
 class Stepper(Protocol):
     """B slots that each turn a heard frame into a spoken one.
 
@@ -51,6 +69,12 @@ class Stepper(Protocol):
 
     def text(self, token: int) -> bytes:
         """UTF-8 bytes of a text token; empty for padding."""
+
+    def save(self, slot: int) -> SavedSlot:
+        """A copy of a slot, made where the slot lies."""
+
+    def restore(self, slot: int, saved: Any) -> None:
+        """Puts a copy that `save` of this stepper gave into any slot, which goes on exactly as the original would."""
 
     def release(self, slot: int) -> None:
         """Wipes a slot."""

@@ -6,19 +6,23 @@ takes frames and delivers. Must not know: the web, torch, other sessions.
 
 from __future__ import annotations
 
+import secrets
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from personaplex_app.audio import FRAME_MS, FrameAssembler, Pcm, silence
 from personaplex_app.controls import Choices, SamplingSettings
+from personaplex_app.engine.ports import SavedSlot
 from personaplex_app.engine.scheduler import PATIENCE_SECONDS, SlotView
 from personaplex_app.engine.slots import Tenancy
+from personaplex_app.engine.talk_so_far import Applied, Counters, TalkSoFar
 from personaplex_app.records.transcript import Transcript
 
+GRANT_BYTES = 24
 HEARD_FRAMES = 3
 SPOKEN_FRAMES = 4
 SLOW_MEMORY_SECONDS = 2.0
@@ -30,26 +34,6 @@ class SessionState(Enum):
     PRIMING = "priming"
     TALKING = "talking"
     ENDED = "ended"
-
-
-@dataclass
-class Counters:
-    """What went through a session, in frames."""
-
-    heard: int = 0
-    heard_dropped: int = 0
-    stepped: int = 0
-    silence_filled: int = 0
-    missed: int = 0
-    spoken_dropped: int = 0
-
-
-@dataclass(frozen=True)
-class Applied:
-    """Sampling that holds, and the first frame of the talk that it holds for."""
-
-    sampling: SamplingSettings
-    from_frame: int
 
 
 @dataclass(frozen=True)
@@ -67,6 +51,9 @@ class Session:
     Attributes:
         notify: called from the tick thread after anything changed that the web should look at.
         opening: what the stepper prepared; belongs to the tick thread.
+        grant: the secret under which this talk can be resumed while it is live or parked.
+        resumed: whether it goes on from an earlier session; `saved` is the state it starts from, until it talks.
+        parks: whether its state is to be kept, now that it has ended.
     """
 
     tenancy: Tenancy
@@ -81,6 +68,10 @@ class Session:
     transcript: Transcript = field(default_factory=Transcript)
     text_tokens: list[int] = field(default_factory=list)
     applied: Applied = field(init=False)
+    grant: str = field(default_factory=lambda: secrets.token_urlsafe(GRANT_BYTES), repr=False)
+    resumed: bool = False
+    saved: SavedSlot | None = field(default=None, repr=False)
+    parks: bool = False
 
     def __post_init__(self) -> None:
         self.applied = Applied(self.choices.sampling, 0)
@@ -92,6 +83,22 @@ class Session:
         self._hungry_since = self.clock()
         self._slow_at = float("-inf")
         self.last_heard_at = self.clock()
+
+    @classmethod
+    def continued(
+        cls,
+        so_far: TalkSoFar,
+        saved: SavedSlot,
+        tenancy: Tenancy,
+        notify: Callable[[], None],
+        clock: Callable[[], float],
+    ) -> Session:
+        """A session of its own, with a new grant, that goes on where an earlier one was parked."""
+        session = cls(tenancy, so_far.choices, None, notify, clock, resumed=True, saved=saved)
+        session.applied, session.counters = so_far.applied, replace(so_far.counters)
+        session.transcript, session.text_tokens = so_far.transcript, so_far.text_tokens
+        session._wanted = so_far.wanted
+        return session
 
     # The web's thread.
 
@@ -139,6 +146,7 @@ class Session:
             if self.state is not SessionState.PRIMING:
                 return
             self._hungry_since = self.last_heard_at = self.clock()
+            self.saved = None  # the slot holds it now
             self.state = SessionState.TALKING
         self.notify()
 
@@ -179,11 +187,32 @@ class Session:
                 self.counters.spoken_dropped += 1
         self.notify()
 
-    def end(self, because: str) -> None:
-        """Over, with a sentence; the first one stands."""
+    def end(self, because: str, park: bool = False) -> None:
+        """Over, with a sentence; the first one stands.
+
+        Args:
+            park: keep the state, if there is any, so that the talk can be resumed.
+        """
         with self._lock:
             if self.state is SessionState.ENDED:
                 return
+            self.parks = park and self._has_state
             self.ended_because = because
             self.state = SessionState.ENDED
         self.notify()
+
+    @property
+    def _has_state(self) -> bool:
+        return self.state is SessionState.TALKING or self.saved is not None
+
+    @property
+    def resumable(self) -> bool:
+        """Whether its grant is worth something as long as it sits in its slot."""
+        with self._lock:
+            return self.parks if self.state is SessionState.ENDED else self._has_state
+
+    def so_far(self) -> TalkSoFar:
+        """What another session can go on from."""
+        with self._lock:
+            counters, wanted = replace(self.counters), self._wanted
+        return TalkSoFar(self.choices, self.applied, counters, self.transcript, self.text_tokens, wanted)

@@ -48,7 +48,8 @@ class GraphRecorder(Generic[Shape, Result]):
                 self._compute(shape)
         torch.cuda.current_stream().wait_stream(side)
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, pool=self._pool):
+        # Thread-local: another thread may bring a parked talk back meanwhile, and is none of the recording's business.
+        with torch.cuda.graph(graph, pool=self._pool, capture_error_mode="thread_local"):
             result = self._compute(shape)
         self._recorded[shape] = (graph, result)
         undo()

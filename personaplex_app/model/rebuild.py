@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import torch
@@ -46,6 +47,19 @@ class RowRebuild:
         twin.shadow = None if self.shadow is None else self.shadow.clone()
         return twin
 
+    @property
+    def tensors(self) -> list[Tensor]:
+        """All that takes memory."""
+        return [self.prompt, *self.recent, *(part for part in (self.wanted, self.shadow) if part is not None)]
+
+    def moved(self, move: Callable[[Tensor], Tensor]) -> RowRebuild:
+        """A copy whose tensors are put elsewhere."""
+        twin = copy.copy(self)
+        twin.prompt, twin.recent = move(self.prompt), deque(map(move, self.recent), maxlen=KEPT_FRAMES)
+        twin.wanted = None if self.wanted is None else move(self.wanted)
+        twin.shadow = None if self.shadow is None else move(self.shadow)
+        return twin
+
 
 class Rebuilder:
     """Rebuilds of all rows.
@@ -76,7 +90,8 @@ class Rebuilder:
         """Puts a copy back."""
         self.forget(slot)
         if row is not None:
-            self._rows[slot] = row.copied()
+            device = self._temporal.text_emb.weight.device
+            self._rows[slot] = row.copied().moved(lambda tensor: tensor.to(device))
 
     def after_step(self, slot: int, column: Tensor, position: int, padding_run: Tensor, kv_row: Tensor) -> int:
         """Notes the column just fed, does a piece of work, swaps when it may.

@@ -8,7 +8,8 @@ Shapes: L layers, B slots, H heads, C context, E head width, K = 17 streams.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
 
 import torch
 from torch import Tensor
@@ -37,13 +38,24 @@ class RowState:
     rebuild: RowRebuild | None = None
 
     @property
+    def tensors(self) -> list[Tensor]:
+        """All that takes memory."""
+        return [self.kv, self.column, *self.sampling.values(), *(self.rebuild.tensors if self.rebuild else ())]
+
+    @property
     def bytes(self) -> int:
         """Memory that this copy holds."""
-        tensors = [self.kv, self.column, *self.sampling.values()]
-        if self.rebuild is not None:
-            tensors += [self.rebuild.prompt, *self.rebuild.recent]
-            tensors += [part for part in (self.rebuild.wanted, self.rebuild.shadow) if part is not None]
-        return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+        return sum(tensor.numel() * tensor.element_size() for tensor in self.tensors)
+
+    def moved(self, move: Callable[[Tensor], Tensor]) -> RowState:
+        """The same row with every tensor put elsewhere."""
+        return replace(
+            self,
+            kv=move(self.kv),
+            column=move(self.column),
+            sampling={name: move(value) for name, value in self.sampling.items()},
+            rebuild=self.rebuild.moved(move) if self.rebuild else None,
+        )
 
 
 class LanguageState:

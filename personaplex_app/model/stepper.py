@@ -21,8 +21,9 @@ from personaplex_app.model.config import TEXT_PADDING, CheckpointConfig
 from personaplex_app.model.language import LanguageModel
 from personaplex_app.model.loading import Weights
 from personaplex_app.model.prompts import PromptPlan, VoicePrompt, check_plan_length, plan_prompt
-from personaplex_app.model.state import RowState
+from personaplex_app.model.saved_slot import SlotState
 from personaplex_app.model.tokenizer import Tokenizer
+from personaplex_app.model.transfer import Transfer
 from personaplex_app.model.voice_file import VoiceShelf
 from personaplex_app.voices import NO_VOICE
 
@@ -56,14 +57,6 @@ class Step:
     healthy: bool
 
 
-@dataclass(frozen=True)
-class SlotState:
-    """A saved slot: language model and codec."""
-
-    language: RowState
-    codec: CodecRow
-
-
 class SpeechStepper:
     """Codec, language model and tokenizer joined, with B slots.
 
@@ -84,6 +77,7 @@ class SpeechStepper:
         self.language = LanguageModel(weights, self.slots, trained_positions=config.trained_positions)
         self.codec = codec
         self._voices = voices
+        self._transfer = Transfer(codec.device) if codec.device.type == "cuda" else None
         self._heard = np.zeros((self.slots, FRAME_SAMPLES), dtype=np.float32)
         self._warm_up()
         self._fresh_codec_row = self._codec_row_after_prompt()
@@ -160,13 +154,19 @@ class SpeechStepper:
         return self.tokenizer.token_bytes(token)
 
     def save(self, slot: int) -> SlotState:
-        """A copy of all that a slot holds."""
-        return SlotState(self.language.save(slot), self.codec.save(slot))
+        """A copy of all that a slot holds, made on the device."""
+        language, codec = self.language.save(slot), self.codec.save(slot)
+        if self._transfer is None:
+            return SlotState(language, codec)
+        ready = torch.cuda.Event()
+        ready.record(torch.cuda.current_stream(self.codec.device))
+        return SlotState(language, codec, self._transfer, ready)
 
-    def restore(self, slot: int, state: SlotState) -> None:
+    def restore(self, slot: int, saved: SlotState) -> None:
         """Puts a copy into a slot, which goes on as the original did."""
-        self.language.restore(slot, state.language)
-        self.codec.restore(slot, state.codec)
+        self.language.restore(slot, saved.language)
+        self.codec.restore(slot, saved.codec)
+        saved.note_use()
 
     def release(self, slot: int) -> None:
         """Wipes a slot for the next tenant."""

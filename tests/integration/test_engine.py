@@ -177,7 +177,7 @@ def test_twenty_starts_and_stops_leave_nothing_behind(engine: Engine, stepper: P
         engine.leave(talker.session)
         until(lambda: engine.status.free == 2, LEAVE_SECONDS)
     assert threading.active_count() == threads and not stepper.sampling
-    assert engine._loop._sessions == [], "no session is kept"
+    assert engine._roster.sessions == [], "no session is kept"
 
 
 def test_stop_ends_every_talk_in_words_and_joins_the_threads() -> None:

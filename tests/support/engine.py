@@ -6,13 +6,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from personaplex_app.audio import FRAME_SAMPLES, FRAME_SECONDS, Pcm
 from personaplex_app.controls import Choices, SamplingSettings
-from personaplex_app.engine.echo import EchoStep, EchoStepper
+from personaplex_app.engine.echo import EchoSaved, EchoStep, EchoStepper
 from personaplex_app.engine.facade import Engine
 from personaplex_app.engine.session import Session, SessionState, SpokenFrame
 from personaplex_app.errors import NoCapacity
@@ -92,7 +92,7 @@ class ProbeStepper(EchoStepper):
         self._enter("step")
         assert self.gate.wait(20), "a test left the gate closed"
         steps = super().step(heard)
-        return {slot: EchoStep(step.pcm, healthy=slot not in self.unhealthy) for slot, step in steps.items()}
+        return {slot: replace(step, healthy=slot not in self.unhealthy) for slot, step in steps.items()}
 
     def set_sampling(self, slot: int, sampling: SamplingSettings) -> None:
         self._enter("set_sampling")
@@ -101,6 +101,14 @@ class ProbeStepper(EchoStepper):
     def text(self, token: int) -> bytes:
         self._enter("text")
         return super().text(token)
+
+    def save(self, slot: int) -> EchoSaved:
+        self._enter("save")
+        return super().save(slot)
+
+    def restore(self, slot: int, saved: EchoSaved) -> None:
+        self._enter("restore")
+        super().restore(slot, saved)
 
     def release(self, slot: int) -> None:
         self._enter("release")

@@ -1,0 +1,47 @@
+"""What a talk has come to: all of it but sound on its way, so that it can go on in another slot.
+
+In: what the tick thread counts and writes down. Out: plain values. Must not know: threads, queues, steppers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from personaplex_app.controls import Choices, SamplingSettings
+from personaplex_app.records.transcript import Transcript
+
+
+@dataclass
+class Counters:
+    """What went through a session, in frames."""
+
+    heard: int = 0
+    heard_dropped: int = 0
+    stepped: int = 0
+    silence_filled: int = 0
+    missed: int = 0
+    spoken_dropped: int = 0
+
+
+@dataclass(frozen=True)
+class Applied:
+    """Sampling that holds, and the first frame of the talk that it holds for."""
+
+    sampling: SamplingSettings
+    from_frame: int
+
+
+@dataclass(frozen=True)
+class TalkSoFar:
+    """A talk without its slot, its queues and its owner's connection.
+
+    Attributes:
+        wanted: sampling that was asked for and not applied yet, or None.
+    """
+
+    choices: Choices
+    applied: Applied
+    counters: Counters
+    transcript: Transcript
+    text_tokens: list[int]
+    wanted: SamplingSettings | None = None
