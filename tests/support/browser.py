@@ -31,7 +31,10 @@ FLAGS = [
     "--use-fake-device-for-media-stream",
     "--autoplay-policy=no-user-gesture-required",
 ]
-HIDE_WAVE = ".wave-path{display:none!important}"
+TEXT = """(id) => {
+  const box = document.querySelector(`#${id} textarea, #${id} input`);
+  return (box ? box.value : document.getElementById(id)?.textContent) || "";
+}"""
 TAP = """
 (() => {
   const tap = window.__tap = {said: [], heard: [], rate: 0, states: [], peers: []};
@@ -113,17 +116,14 @@ def _open(browser: Browser, url: str, width: int, height: int) -> Page:
     context.add_init_script(TAP)
     page = context.new_page()
     page.goto(url)
-    page.wait_for_selector("#call button", timeout=60_000)
-    page.add_style_tag(content=HIDE_WAVE)
+    page.wait_for_selector("#talk-button", timeout=60_000)
+    page.wait_for_selector("#call button", state="attached", timeout=60_000)
     return page
 
 
 def start_call(page: Page, wait_connected: bool = True) -> None:
-    """Allows the microphone where that is asked for, presses the button, waits for the connection."""
-    grant = page.locator("#call [title='grant webcam access'] button")
-    if grant.count():
-        grant.click()
-    page.locator("#call button[aria-label='start stream']").click()
+    """Presses Talk and waits for the sound to flow."""
+    page.locator("#talk-button").click()
     if wait_connected:
         page.wait_for_function("() => window.__tap.states.includes('connected')", timeout=30_000)
 
@@ -131,21 +131,17 @@ def start_call(page: Page, wait_connected: bool = True) -> None:
 def stop_call(page: Page) -> None:
     """Presses the button again."""
     page.evaluate("() => { window.__tap.states = []; }")
-    page.locator("#call button[aria-label='start stream']").click()
+    page.locator("#talk-button").click()
 
 
 def text_of(page: Page, element_id: str) -> str:
-    """What a text box shows."""
-    return str(page.locator(f"#{element_id} textarea").input_value())
+    """What a box of the page shows."""
+    return str(page.evaluate(TEXT, element_id))
 
 
 def wait_for_text(page: Page, element_id: str, part: str, timeout_ms: int = 20_000) -> str:
-    """Waits until a text box shows a part; returns all of it."""
-    page.wait_for_function(
-        "([id, part]) => (document.querySelector(`#${id} textarea`)?.value || '').includes(part)",
-        arg=[element_id, part],
-        timeout=timeout_ms,
-    )
+    """Waits until a box shows a part; returns all of it."""
+    page.wait_for_function(f"([id, part]) => ({TEXT})(id).includes(part)", arg=[element_id, part], timeout=timeout_ms)
     return text_of(page, element_id)
 
 

@@ -149,10 +149,10 @@ class Call {
     const attempt = ++this.attempt;
     this.path = "socket";
     try {
-      const { start } = await import("./socket_sound.js"); // most calls never need it
-      const sound = await start({
-        constraints: config.microphone,
-        base: base + "static/",
+      await import("./socket_sound.js"); // most calls never need it
+      const sound = await window.personaplexSound.start({
+        constraints: { audio: config.microphone },
+        base: base + "static",
         send: (bytes) => this.line.sendSound(bytes),
         onReport: (report) => { this.report = report; },
       });
