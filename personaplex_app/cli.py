@@ -14,6 +14,7 @@ from typing import NoReturn
 from personaplex_app.errors import PersonaplexError, ServerFault
 from personaplex_app.render_command import add_render
 from personaplex_app.settings import add_model_flags, add_serve_flags, environment, read_settings
+from personaplex_app.talk_command import add_talk
 
 
 class OneSentenceParser(argparse.ArgumentParser):
@@ -28,6 +29,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser = OneSentenceParser(prog="python -m personaplex_app", description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
     add_render(commands)
+    add_talk(commands)
     serve = commands.add_parser("serve", help="the page (what app.py runs)")
     add_serve_flags(serve)
     add_model_flags(serve)

@@ -32,16 +32,21 @@ def add_render(commands: Any) -> None:
     add_model_flags(parser, checkpoint="demo")
     parser.add_argument("--voice", default=None, help="a voice's name, a sound file, or none (default: the first one)")
     parser.add_argument("--prompt", default="", help="the persona's text; empty for none")
-    parser.add_argument("--greedy", action="store_true", help="temperature 0, penalty 1")
     parser.add_argument("--seed", default="0", help="a whole number; empty or -1 draws one")
+    add_sampling_flags(parser)
+    parser.add_argument("--transcript", type=Path, metavar="OUT.json", help="words with their start seconds")
+    parser.add_argument("--tokens", type=Path, metavar="OUT.npz", help="tokens int64 [9, T], heard int64 [8, T]")
+    parser.set_defaults(run=run_render)
+
+
+def add_sampling_flags(parser: argparse.ArgumentParser) -> None:
+    """Flags of whatever draws tokens."""
+    parser.add_argument("--greedy", action="store_true", help="temperature 0, penalty 1")
     parser.add_argument("--temperature-audio", type=float)
     parser.add_argument("--temperature-text", type=float)
     parser.add_argument("--top-k-audio", type=whole_number)
     parser.add_argument("--top-k-text", type=whole_number)
     parser.add_argument("--repetition-penalty", type=float)
-    parser.add_argument("--transcript", type=Path, metavar="OUT.json", help="words with their start seconds")
-    parser.add_argument("--tokens", type=Path, metavar="OUT.npz", help="tokens int64 [9, T], heard int64 [8, T]")
-    parser.set_defaults(run=run_render)
 
 
 def whole_number(text: str) -> int:
@@ -57,11 +62,11 @@ def run_render(flags: argparse.Namespace) -> None:
     from personaplex_app.sound_files import read_sound, write_wav
 
     seed = parse_seed(flags.seed)
-    _sampling(flags, SamplingSettings())
+    sampling_from_flags(flags, SamplingSettings())
     pcm = read_sound(flags.input)
     for path in (flags.output, flags.transcript, flags.tokens):
         if path is not None:
-            _check_writable(path)
+            check_writable(path)
     stepper = build_from_flags(flags)
     choices, voice = _choices(flags, stepper, seed)
     rendered = _render(stepper, choices, voice, pcm)
@@ -80,7 +85,8 @@ def build_from_flags(flags: argparse.Namespace) -> SpeechStepper:
     return build_stepper(engine_choice(flags, environment()))
 
 
-def _sampling(flags: argparse.Namespace, base: SamplingSettings) -> SamplingSettings:
+def sampling_from_flags(flags: argparse.Namespace, base: SamplingSettings) -> SamplingSettings:
+    """What the flags of `add_sampling_flags` change; raises InvalidInput."""
     settings = base.changed(
         audio_temperature=flags.temperature_audio,
         text_temperature=flags.temperature_text,
@@ -94,14 +100,15 @@ def _sampling(flags: argparse.Namespace, base: SamplingSettings) -> SamplingSett
 def _choices(flags: argparse.Namespace, stepper: SpeechStepper, seed: int) -> tuple[Choices, VoicePrompt | None]:
     from personaplex_app.assemble import voice_from_file
 
-    sampling = _sampling(flags, stepper.config.sampling)
+    sampling = sampling_from_flags(flags, stepper.config.sampling)
     name = flags.voice if flags.voice is not None else (stepper.voice_names or [NO_VOICE])[0]
     if "/" in name or "." in name:
         return Choices(flags.prompt, Path(name).name, sampling, seed), voice_from_file(stepper, Path(name))
     return Choices(flags.prompt, check_voice_name(name), sampling, seed), None
 
 
-def _check_writable(path: Path) -> None:
+def check_writable(path: Path) -> None:
+    """Raises InvalidInput where no file can be written, before any work is done."""
     if path.is_dir():
         raise InvalidInput(f"{path} cannot be written: it is a directory.")
     if not path.parent.is_dir():

@@ -65,6 +65,11 @@ class Talk:
         return self._course.ended
 
     @property
+    def begun(self) -> bool:
+        """Whether sound has travelled at all."""
+        return self._course.begun
+
+    @property
     def talking(self) -> bool:
         """Whether sound travels now."""
         return self._course.phase is Phase.TALKING
