@@ -13,21 +13,18 @@ from types import TracebackType
 
 from personaplex_app.audio import Pcm, silence
 from personaplex_app.controls import Choices, SamplingSettings
+from personaplex_app.engine.comeback import Comeback
+from personaplex_app.engine.loop_events import LoopEvents, TickReport
 from personaplex_app.engine.parking import GRANT_SECONDS, PARKING_BYTES, ParkedStatus, ParkingLot
 from personaplex_app.engine.porter import Porter
-from personaplex_app.engine.ports import SavedSlot, Stepper
+from personaplex_app.engine.ports import Stepper
 from personaplex_app.engine.roster import Roster
 from personaplex_app.engine.session import Session
-from personaplex_app.engine.slots import SlotTable, full_sentence
-from personaplex_app.engine.tick_loop import LoopEvents, TickLoop, TickReport
-from personaplex_app.errors import NoCapacity, ServerFault, SessionEnded
+from personaplex_app.engine.slots import SlotTable
+from personaplex_app.engine.tick_loop import TickLoop
 from personaplex_app.voices import NO_VOICE
 
 YOU_STOPPED = "You ended the talk."
-TAKEN_OVER = "The talk went on over another connection."
-GRANT_UNKNOWN = "That talk is over and cannot be taken up again. Start a new one."
-NOT_YET_FREE = "The talk is still busy with its last step. Try again in a moment."
-TAKE_OVER_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
@@ -70,6 +67,7 @@ class Engine:
         self._lot = ParkingLot(parking_bytes, grant_seconds, clock)
         self._porter = Porter(self._lot)
         self._roster = Roster(self._table, self._lot)
+        self._comeback = Comeback(self._roster, clock)
         self._loop = TickLoop(stepper, self._roster, LoopEvents(on_fatal, on_tick, self._porter.carry), clock)
 
     def start(self) -> None:
@@ -123,13 +121,7 @@ class Engine:
 
     def check_capacity(self) -> None:
         """Raises NoCapacity or ServerFault where a visitor who came now could not be let in."""
-        self._check_alive()
-        if not self._table.free:
-            raise NoCapacity(full_sentence(self._table.total))
-
-    def _check_alive(self) -> None:
-        if self._loop.failed:
-            raise ServerFault(self._loop.failed)
+        self._roster.check_capacity()
 
     def join(self, choices: Choices, notify: Callable[[], None] = lambda: None) -> Session:
         """Claims a slot and queues the conversation for priming; blocking parts run here, so call it in a thread.
@@ -149,33 +141,7 @@ class Engine:
         Raises SessionEnded(code="grant_unknown") where the grant is worth nothing (any more), NoCapacity where no slot
         is free, in which case the grant stays as it is, ServerFault.
         """
-        self._check_alive()
-        self._take_over(grant)
-        parked = self._lot.look(grant)
-        if parked is None:
-            raise _unknown()
-        self.check_capacity()
-        self._lot.keep(grant)  # it does not run out on the way
-        saved = parked.saved.to_device()
-        return self._roster.seat(lambda table: self._continued(table, grant, saved, notify))
-
-    def _take_over(self, grant: str) -> None:
-        """Whoever sits in a slot under this grant makes room and is parked."""
-        session = self._roster.seated(grant)
-        if session is None:
-            return
-        session.end(TAKEN_OVER, park=True)
-        if not self._roster.wait_until_gone(session, TAKE_OVER_SECONDS):
-            raise NoCapacity(NOT_YET_FREE)
-
-    def _continued(self, table: SlotTable, grant: str, saved: SavedSlot, notify: Callable[[], None]) -> Session:
-        """A grant is spent only where a slot is free, and by one who names it only."""
-        if not table.free:
-            raise NoCapacity(full_sentence(table.total))
-        parked = self._lot.take(grant)
-        if parked is None:
-            raise _unknown()
-        return Session.continued(parked.so_far, saved, table.claim(), notify, self._clock)
+        return self._comeback.resume(grant, notify)
 
     def can_resume(self, grant: str) -> bool:
         """Whether `resume` would find a talk under this grant, live or parked."""
@@ -205,7 +171,3 @@ class Engine:
         if not park:
             self._roster.forget(session.grant)
         self._roster.nudge()
-
-
-def _unknown() -> SessionEnded:
-    return SessionEnded(GRANT_UNKNOWN, code="grant_unknown")

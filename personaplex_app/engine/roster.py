@@ -13,8 +13,8 @@ from personaplex_app.engine.parking import Parked, ParkingLot
 from personaplex_app.engine.ports import SavedSlot
 from personaplex_app.engine.scheduler import TickPlan, plan_tick
 from personaplex_app.engine.session import Session, SessionState
-from personaplex_app.engine.slots import SlotState, SlotTable
-from personaplex_app.errors import ServerFault
+from personaplex_app.engine.slots import SlotState, SlotTable, full_sentence
+from personaplex_app.errors import NoCapacity, ServerFault
 
 LONGEST_WAIT_SECONDS = 0.5
 
@@ -46,14 +46,24 @@ class Roster:
         """How many talks are live."""
         return sum(session.state is SessionState.TALKING for session in self.sessions)
 
+    def check_capacity(self) -> None:
+        """Raises NoCapacity or ServerFault where nobody could be let in now."""
+        self.check_open()
+        if not self.table.free:
+            raise NoCapacity(full_sentence(self.table.total))
+
+    def check_open(self) -> None:
+        """Raises ServerFault once `close` was called: no thread would ever serve a newcomer."""
+        if self._closed:
+            raise ServerFault(self._closed)
+
     def seat(self, make: Callable[[SlotTable], Session]) -> Session:
         """Claims a slot and adds its session in one breath; what `make` raises leaves nothing behind.
 
-        Raises ServerFault once `close` was called: no thread would ever serve it.
+        Raises ServerFault once `close` was called.
         """
         with self._wake:
-            if self._closed:
-                raise ServerFault(self._closed)
+            self.check_open()
             session = make(self.table)
             self._sessions.append(session)
             self._wake.notify_all()
@@ -80,7 +90,7 @@ class Roster:
     def can_resume(self, grant: str) -> bool:
         """Whether a grant is worth a talk."""
         with self._wake:
-            return self.seated(grant) is not None or self.lot.look(grant) is not None
+            return not self._closed and (self.seated(grant) is not None or self.lot.look(grant) is not None)
 
     def forget(self, grant: str) -> None:
         """A grant is worth nothing from now on; a live talk is left alone."""

@@ -10,9 +10,9 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from personaplex_app.engine.guard import Guard
+from personaplex_app.engine.loop_events import LoopEvents, TickReport
 from personaplex_app.engine.ports import SavedSlot, Stepper, StepResult
 from personaplex_app.engine.roster import Roster
 from personaplex_app.engine.scheduler import TickPlan
@@ -32,29 +32,6 @@ NOT_FINITE = "The model's numbers ran out of bounds and the talk was ended. Star
 ENGINE_DEAD = "The engine has stopped working. The operator has to restart it."
 VANISHED = "The connection was lost: nothing came from the microphone for some seconds."
 CLOSING = "The server is shutting down."
-
-
-@dataclass(frozen=True)
-class TickReport:
-    """One tick: how long it took, how many talks are live, and how many of them it went by without."""
-
-    seconds: float
-    talking: int
-    missed: int
-
-
-@dataclass(frozen=True)
-class LoopEvents:
-    """Whom the loop calls, from its threads; none may block.
-
-    Attributes:
-        on_fatal: once, when the engine is dead; the process should end soon after.
-        on_tick: after every tick. on_parked: a talk was just parked under this grant.
-    """
-
-    on_fatal: Callable[[str], None] = lambda sentence: None
-    on_tick: Callable[[TickReport], None] = lambda report: None
-    on_parked: Callable[[str], None] = lambda grant: None
 
 
 class TickLoop:
