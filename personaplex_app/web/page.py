@@ -83,6 +83,7 @@ def _call_options(options: PageOptions) -> dict[str, Any]:
         "track_constraints": options.microphone,
         "rtc_configuration": {"iceServers": []},
         "server_rtc_configuration": {"iceServers": []},
+        "button_labels": {"start": "start", "waiting": "waiting", "stop": "stop"},  # read by rtc_path.js
     }
 
 

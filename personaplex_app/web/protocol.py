@@ -17,6 +17,7 @@ VERSION = 1
 MOST_TEXT_CHARACTERS = 1 << 20
 MOST_SOUND_BYTES = 19_200
 MOST_SECRET_CHARACTERS = 64
+MOST_SDP_CHARACTERS = 100_000
 
 
 @dataclass(frozen=True)
@@ -62,8 +63,15 @@ class Ping:
     at: float
 
 
-Message: TypeAlias = Ask | Answer | Sound | Set | Resume | Stop | Ping
-_KNOWN = ("ask", "answer", "sound", "set", "resume", "stop", "ping")
+@dataclass(frozen=True)
+class Check:
+    """Try the way: without an offer the ICE servers are asked for, with one our answer."""
+
+    sdp: str | None
+
+
+Message: TypeAlias = Ask | Answer | Sound | Set | Resume | Stop | Ping | Check
+_KNOWN = ("ask", "answer", "sound", "set", "resume", "stop", "ping", "check")
 
 
 def parse(text: str) -> Message:
@@ -89,6 +97,8 @@ def _read(kind: str, fields: dict[str, Any]) -> Message:
             return Resume(_secret(fields.get("grant")))
         case "ping":
             return Ping(_number(fields.get("at", 0)))
+        case "check":
+            return Check(_sdp(fields.get("sdp")))
         case "answer":
             return Answer()
         case "sound":
@@ -107,6 +117,12 @@ def _secret(value: Any) -> str:
     if not isinstance(value, str) or not 0 < len(value) <= MOST_SECRET_CHARACTERS:
         raise _bad("The grant must be the text that the talk gave.")
     return value
+
+
+def _sdp(value: Any) -> str | None:
+    if value is None or (isinstance(value, str) and len(value) <= MOST_SDP_CHARACTERS):
+        return value
+    raise _bad("A check's `sdp` must be the text of an offer.")
 
 
 def _number(value: Any) -> float:

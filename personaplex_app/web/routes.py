@@ -18,6 +18,7 @@ from personaplex_app.controls import SamplingSettings
 from personaplex_app.web.call_view import lines_words
 from personaplex_app.web.desk import FrontDesk
 from personaplex_app.web.doors import Doors
+from personaplex_app.web.path_check import PathChecks
 from personaplex_app.web.talk_socket import TalkSocket
 from personaplex_app.web.turn import IceMinter
 
@@ -28,13 +29,15 @@ FORBIDDEN = 403
 def talk_routes(desk: FrontDesk, doors: Doors, minter: IceMinter, sampling: SamplingSettings) -> list[BaseRoute]:
     """`/talk/socket`, `/talk/lines` and `/talk/static/...`."""
 
+    checks = PathChecks(minter)
+
     async def socket(websocket: WebSocket) -> None:
         if doors.refusal(websocket):
             await websocket.close()  # before it is accepted: the client sees 403
             return
         await websocket.accept()
         visitor = doors.visitor(websocket) or doors.visitors.fresh()
-        await TalkSocket(websocket, desk, minter, visitor, doors.address(websocket), sampling).run()
+        await TalkSocket(websocket, desk, minter, checks, visitor, doors.address(websocket), sampling).run()
 
     async def lines(request: Request) -> Response:
         refusal = doors.refusal(request)

@@ -9,29 +9,26 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import time
 from typing import Any
 
 import numpy as np
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from personaplex_app.audio import FRAME_SAMPLES, SAMPLE_RATE_HZ, float_from_int16, int16_from_float
+from personaplex_app.audio import FRAME_SAMPLES, SAMPLE_RATE_HZ, float_from_int16
 from personaplex_app.controls import SamplingSettings
-from personaplex_app.engine.admission import TicketState
 from personaplex_app.errors import InvalidInput, PersonaplexError, ServerFault
 from personaplex_app.web import protocol
-from personaplex_app.web.call_view import talk_view
 from personaplex_app.web.desk import FrontDesk
 from personaplex_app.web.form import read_choices
+from personaplex_app.web.path_check import PathChecks
 from personaplex_app.web.protocol import say
 from personaplex_app.web.talk import Talk
+from personaplex_app.web.teller import Teller
 from personaplex_app.web.turn import IceMinter
 
 log = logging.getLogger(__name__)
 
 UNUSED_SECONDS = 60.0
-REPEAT_SECONDS = 15.0
-VIEW_SECONDS = 0.08
 MOST_BAD_MESSAGES = 20
 POLICY_VIOLATION = 1008
 GONE = 1006
@@ -51,6 +48,7 @@ class TalkSocket:
         socket: WebSocket,
         desk: FrontDesk,
         minter: IceMinter,
+        checks: PathChecks,
         visitor: str,
         address: str,
         sampling: SamplingSettings,
@@ -58,6 +56,7 @@ class TalkSocket:
         self._socket = socket
         self._desk = desk
         self._minter = minter
+        self._checks = checks
         self._visitor, self._address = visitor, address
         self._sampling = sampling
         self._talk: Talk | None = None
@@ -152,9 +151,17 @@ class TalkSocket:
                 await self._desk.enter(self._open_talk(), "socket")
             case protocol.Set(choices):
                 self._set(self._open_talk(), choices)
+            case protocol.Check(sdp):
+                await self._check_path(sdp)
             case protocol.Stop():
                 if self._talk is not None and self._busy:
                     self._desk.stop(self._talk)
+
+    async def _check_path(self, sdp: str | None) -> None:
+        if sdp is None:
+            await self._send("check", ice_servers=await self._checks.servers())
+        else:
+            await self._send("check", sdp=await self._checks.answer(sdp))
 
     def _check_unused(self) -> None:
         if self._busy:
@@ -175,106 +182,7 @@ class TalkSocket:
         if self._teller is not None:
             self._teller.cancel()
         self._talk = talk
-        self._teller = asyncio.create_task(_Teller(self._socket, self._desk, self._minter, talk).run())
-
-    async def _send(self, kind: str, **fields: Any) -> None:
-        await self._socket.send_text(say(kind, **fields))
-
-
-class _Teller:
-    """Tells one talk's client what changed, and sends it the sound where that travels here."""
-
-    def __init__(self, socket: WebSocket, desk: FrontDesk, minter: IceMinter, talk: Talk) -> None:
-        self._socket = socket
-        self._desk = desk
-        self._minter = minter
-        self._talk = talk
-        self._told_state: TicketState | None = None
-        self._told: dict[str, Any] = {}
-        self._told_at = 0.0
-        self._letters = ""
-
-    async def run(self) -> None:
-        """Until the talk is over or the socket gone."""
-        changed = self._talk.listen()
-        try:
-            while True:
-                changed.clear()
-                await self._tell_ticket()
-                await self._tell_talk()
-                if self._talk.ended is not None:
-                    await self._tell_end(*self._talk.ended)
-                    return
-                await self._wait(changed)
-        except (WebSocketDisconnect, RuntimeError, OSError):
-            log.debug("the socket went while it was told something", exc_info=True)
-        except Exception:
-            log.exception("telling a client failed")
-            self._desk.lose(self._talk)
-        finally:
-            self._talk.unlisten(changed)
-
-    async def _wait(self, changed: asyncio.Event) -> None:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(VIEW_SECONDS if self._talk.session else 1.0):
-                await changed.wait()
-
-    async def _tell_ticket(self) -> None:
-        state = self._talk.ticket.state
-        fresh = state is not self._told_state
-        self._told_state = state
-        if state is TicketState.WAITING:
-            await self._tell_place()
-        elif state is TicketState.CALLED and fresh:
-            seconds = self._desk.limits.turn_seconds
-            sentence = f"It is your turn. Answer within {seconds:.0f} s."
-            await self._send("turn", seconds=seconds, sentence=sentence)
-        elif state is TicketState.ADMITTED and fresh:
-            servers = await self._minter.browser()
-            seconds = self._desk.limits.connect_seconds
-            secret = self._talk.ticket.secret
-            await self._send("admitted", ticket=secret, ice_servers=servers, connect_seconds=seconds)
-
-    async def _tell_place(self) -> None:
-        message = self._desk.wait_message(self._talk)
-        now = time.monotonic()
-        unchanged = {**message, "estimate_seconds": 0, "sentence": ""} == self._told
-        if unchanged and now - self._told_at < REPEAT_SECONDS:
-            return
-        self._told, self._told_at = {**message, "estimate_seconds": 0, "sentence": ""}, now
-        await self._send("waiting", **message)
-
-    async def _tell_talk(self) -> None:
-        session = self._talk.session
-        if session is None:
-            return
-        while self._talk.warnings:
-            notice = self._talk.warnings.popleft()
-            await self._send("warning", code=notice.code, seconds=round(notice.seconds), sentence=notice.sentence)
-        if self._talk.path == "socket":
-            while (frame := self._talk.take_spoken()) is not None:
-                await self._socket.send_bytes(int16_from_float(frame.pcm).astype("<i2").tobytes())
-        await self._tell_words(session.transcript.text)
-        now = time.monotonic()
-        view = talk_view(session, self._talk.path, self._talk.notice)
-        if view != self._told and (now - self._told_at >= VIEW_SECONDS or view["state"] != self._told.get("state")):
-            self._told, self._told_at = view, now
-            if self._talk.ended is None:
-                await self._send("talk", **view)
-
-    async def _tell_words(self, text: str) -> None:
-        if text == self._letters:
-            return
-        goes_on = bool(self._letters) and text.startswith(self._letters)
-        fresh = text[len(self._letters) :] if goes_on else text
-        self._letters = text
-        await self._send("words", text=fresh, from_start=not goes_on)
-
-    async def _tell_end(self, code: str, sentence: str) -> None:
-        if code == "lost" and self._talk.grant and self._desk.engine.can_resume(self._talk.grant):
-            await self._send("lost", grant=self._talk.grant, seconds=25, sentence=sentence)
-        else:
-            await self._send("ended", code=code, sentence=sentence)
+        self._teller = asyncio.create_task(Teller(self._socket, self._desk, self._minter, talk).run())
 
     async def _send(self, kind: str, **fields: Any) -> None:
         await self._socket.send_text(say(kind, **fields))

@@ -92,11 +92,11 @@ class IceMinter:
         """What a visitor should know before the click; empty where a relay is there or none is needed."""
         return self.problem or relay_notice(self._network)
 
-    async def browser(self) -> list[IceServer]:
-        """The servers for one visitor, never older than this call."""
+    async def browser(self, ttl_seconds: int | None = None) -> list[IceServer]:
+        """The servers for one visitor, never older than this call; they hold for a talk, or for so long."""
         relay: list[IceServer] = []
         if not self._asks or self._clock() >= self._quiet_until:
-            relay = await self._mint(self._browser_ttl_seconds) or []
+            relay = await self._mint(ttl_seconds or self._browser_ttl_seconds) or []
         return [*self._network.ice, *relay]
 
     async def server(self) -> list[IceServer]:

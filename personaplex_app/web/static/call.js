@@ -11,6 +11,7 @@ const CONNECT_MS = 8000;
 const RESUME_MS = 25000;
 const LINES_MS = 2000;
 const PATH_MS = 1000;
+const SETTLE_MS = 400;
 
 const element = (id) => document.getElementById(id);
 
@@ -217,7 +218,7 @@ class Call {
     this.line.close();
     this.lastWords = sentence;
     this.say(sentence);
-    showLines();
+    setTimeout(showLines, SETTLE_MS); // the slot is free again a moment later
   }
 
   // The page.
@@ -262,16 +263,30 @@ async function showLines() {
   if (call.state !== "idle" || document.hidden) return;
   try {
     const answer = await fetch(base + "lines", { cache: "no-store" });
-    const { sentence } = await answer.json();
-    if (call.state === "idle") call.say(call.lastWords && call.lastWords !== sentence ? `${call.lastWords}\n${sentence}` : sentence);
+    const { sentence, notice } = await answer.json();
+    element("network-notice").textContent = notice || "";
+    const last = call.lastWords && call.lastWords !== sentence ? `${call.lastWords}\n` : "";
+    if (call.state === "idle") call.say(last + sentence);
   } catch {
     if (call.state === "idle") call.say(WORDS.unreachable);
+  }
+}
+
+async function check() {
+  const button = element("check-button");
+  const { checkSetUp } = await import("./check.js");
+  button.disabled = true;
+  try {
+    await checkSetUp({ base, show: (text) => { element("check").textContent = text; } });
+  } finally {
+    button.disabled = false;
   }
 }
 
 const call = (window.personaplex = new Call());
 document.addEventListener("click", (event) => {
   if (event.target.closest("#talk-button")) call.press();
+  if (event.target.closest("#check-button")) check();
 });
 document.addEventListener("change", (event) => {
   if (event.target.id === "use-socket") call.useSocket();

@@ -1,5 +1,7 @@
 // The WebRTC path: FastRTC's component on the page is pressed for the visitor, its peer connection watched.
 
+import { isRelayed } from "./candidates.js";
+
 const GRANT = "#call [title='grant webcam access'] button";
 const START = "#call button[aria-label='start stream']";
 const POLL_MS = 50;
@@ -34,6 +36,9 @@ export class RtcPath {
 
   watch(peer) {
     this.peer = peer;
+    const transceivers = peer.getTransceivers.bind(peer);
+    // The component stops them one by one, which throws on a connection that is closed already.
+    peer.getTransceivers = () => (peer.connectionState === "closed" ? [] : transceivers());
     peer.addEventListener("connectionstatechange", () => {
       if (peer === this.peer && peer.connectionState === "failed") this.onFailed();
     });
@@ -45,7 +50,7 @@ export class RtcPath {
     setTicket(ticket);
     const grant = document.querySelector(GRANT);
     if (grant) grant.click();
-    const button = await appears(START);
+    const button = await appears(START, isIdle);
     await wait(POLL_MS);
     this.started = true;
     button.click();
@@ -54,28 +59,15 @@ export class RtcPath {
   stop() {
     if (!this.started) return;
     this.started = false;
-    const peer = this.peer;
     this.peer = null;
-    if (peer && peer.connectionState !== "closed") {
-      const button = document.querySelector(START);
-      if (button) button.click();
-      peer.close();
-    }
+    const button = document.querySelector(START);
+    if (button && !isIdle(button)) button.click();
   }
 
   // "direct" or "relay", once a pair of candidates is chosen.
   async kind() {
     if (!this.peer || this.peer.connectionState !== "connected") return "";
-    const report = await this.peer.getStats();
-    const all = new Map();
-    report.forEach((entry) => all.set(entry.id, entry));
-    for (const entry of all.values()) {
-      if (entry.type !== "transport" || !entry.selectedCandidatePairId) continue;
-      const pair = all.get(entry.selectedCandidatePairId);
-      const ends = [all.get(pair.localCandidateId), all.get(pair.remoteCandidateId)];
-      return ends.some((end) => end && end.candidateType === "relay") ? "relay" : "direct";
-    }
-    return "";
+    return (await isRelayed(this.peer)) ? "relay" : "direct";
   }
 }
 
@@ -85,10 +77,15 @@ function setTicket(ticket) {
   box.dispatchEvent(new Event("input", { bubbles: true }));
 }
 
-async function appears(selector) {
+// What the component's button says tells its state; `page.py` sets the words.
+function isIdle(button) {
+  return button.textContent.includes("start");
+}
+
+async function appears(selector, isReady) {
   for (let waited = 0; waited < READY_MS; waited += POLL_MS) {
     const found = document.querySelector(selector);
-    if (found && !found.disabled) return found;
+    if (found && !found.disabled && isReady(found)) return found;
     await wait(POLL_MS);
   }
   throw new Error(`there is no ${selector}`);
