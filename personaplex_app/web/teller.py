@@ -1,5 +1,5 @@
-"""What a talk's client is told: its place in the line, its admission, words, views, warnings, the end; and the sound where
-that travels on the socket.
+"""What a talk's client is told: its place in the line, its admission, words, views, warnings and the end; and the
+sound where that travels on the socket.
 
 In: one talk, its socket. Out: messages as docs/protocol.md tells them. Must not know: what the client says.
 """
