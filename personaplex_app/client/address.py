@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from personaplex_app.errors import InvalidInput
 
 SOCKET_PATH = "/talk/socket"
+LINES_PATH = "/talk/lines"
 _SECURE = {"http": False, "ws": False, "https": True, "wss": True}
 
 
@@ -24,6 +25,11 @@ class Address:
     def socket(self) -> str:
         """The socket's address, ws or wss."""
         return "ws" + self.page.removeprefix("http") + SOCKET_PATH
+
+    @property
+    def lines(self) -> str:
+        """Where anybody may ask how many lines are free."""
+        return self.page + LINES_PATH
 
     @property
     def login(self) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import email.message
 import http.cookiejar
+import json
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -16,6 +17,7 @@ from personaplex_app.client.address import Address
 from personaplex_app.errors import InvalidInput
 
 TIMEOUT_SECONDS = 15.0
+MOST_BYTES = 10_000
 
 
 class Cookies:
@@ -55,6 +57,24 @@ class Cookies:
             raise InvalidInput(f"{self._address.page} has no login: it answered {error.code}.") from None
         except OSError as error:
             raise unreachable(self._address, error) from None
+
+    async def finds_our_server(self) -> bool:
+        """Whether one of our servers is there at all, logged in or not; any web server may answer 403 to a socket."""
+        return await asyncio.to_thread(self._finds_our_server)
+
+    def _finds_our_server(self) -> bool:
+        try:
+            with urllib.request.urlopen(self._address.lines, timeout=TIMEOUT_SECONDS) as answer:
+                body = answer.read(MOST_BYTES)
+        except urllib.error.HTTPError as error:
+            with error:
+                body = error.read(MOST_BYTES)
+        except OSError:
+            return False
+        try:
+            return "sentence" in json.loads(body)
+        except (ValueError, TypeError):
+            return False
 
 
 class _Answer:

@@ -99,7 +99,7 @@ async def open_link(address: Address, cookies: Cookies) -> Link:
             write_limit=2 * MOST_UNSENT_BYTES,
         )
     except InvalidStatus as error:
-        raise _refused(address, error.response.status_code) from None
+        raise await _refused(address, cookies, error.response.status_code) from None
     except (InvalidHandshake, WebSocketException):
         raise _stranger(address, "it speaks no WebSocket") from None
     except (OSError, TimeoutError) as error:
@@ -109,8 +109,8 @@ async def open_link(address: Address, cookies: Cookies) -> Link:
     return Link(socket, await _read_hello(address, socket))
 
 
-def _refused(address: Address, status: int) -> InvalidInput:
-    if status in (401, 403):
+async def _refused(address: Address, cookies: Cookies, status: int) -> InvalidInput:
+    if status in (401, 403) and await cookies.finds_our_server():
         words = f"{address.page} lets nobody in without a name and a password: give --auth USER:PASS."
         return InvalidInput(words, code="login_needed")
     if status in (502, 503, 504):

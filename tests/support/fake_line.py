@@ -77,28 +77,30 @@ Script = Callable[[FakeLine], Awaitable[None]]
 
 
 @contextlib.asynccontextmanager
-async def fake_server(*scripts: Script, status: int | None = None) -> AsyncIterator[tuple[str, list[FakeLine]]]:
+async def fake_server(
+    *scripts: Script, status: int | None = None, lines: str = ""
+) -> AsyncIterator[tuple[str, list[FakeLine]]]:
     """Runs a script for each connection, in order; the last one again for all others. Yields address and lines.
 
     Args:
-        status: answers every request with this instead of opening a socket.
+        status: answers every request with this instead of opening a socket. lines: the body of that answer.
     """
-    lines: list[FakeLine] = []
+    opened: list[FakeLine] = []
 
     async def answer(socket: ServerConnection) -> None:
         line = FakeLine(socket)
-        lines.append(line)
+        opened.append(line)
         with contextlib.suppress(ConnectionClosed):
-            await scripts[min(len(lines), len(scripts)) - 1](line)
+            await scripts[min(len(opened), len(scripts)) - 1](line)
 
     def look(socket: ServerConnection, request: Request) -> Response | None:
         if status is None and request.path == "/somewhere/talk/socket":
             return None
-        return socket.respond(HTTPStatus(status or 404), "")
+        return socket.respond(HTTPStatus(status or 404), lines)
 
     async with serve(answer, "127.0.0.1", 0, process_request=look, close_timeout=1) as server:
         port = server.sockets[0].getsockname()[1]
-        yield f"http://127.0.0.1:{port}/somewhere/", lines
+        yield f"http://127.0.0.1:{port}/somewhere/", opened
 
 
 def run(story: Callable[[], Awaitable[None]]) -> None:

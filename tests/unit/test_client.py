@@ -302,18 +302,20 @@ def test_leaving_a_deaf_server_takes_three_seconds_at_most(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(
-    ("status", "sentence"),
+    ("status", "lines", "sentence"),
     [
-        (404, "no server of this app: ws://.* answered 404"),
-        (200, "no server of this app"),
-        (401, "name and a password"),
-        (403, "name and a password"),
-        (503, "not ready"),
+        (404, "", "no server of this app: ws://.* answered 404"),
+        (200, "", "no server of this app"),
+        (401, '{"sentence": "Log in first."}', "name and a password"),
+        (403, '{"sentence": "Log in first."}', "name and a password"),
+        (403, '["a web server of another kind"]', "no server of this app: ws://.* answered 403"),
+        (403, "3", "no server of this app"),
+        (503, "", "not ready"),
     ],
 )
-def test_a_door_that_does_not_open_says_why(status: int, sentence: str) -> None:
+def test_a_door_that_does_not_open_says_why(status: int, lines: str, sentence: str) -> None:
     async def story() -> None:
-        async with fake_server(status=status) as (url, _):
+        async with fake_server(status=status, lines=lines) as (url, _):
             with pytest.raises(InvalidInput, match=sentence):
                 async with connect(url):
                     pass
