@@ -17,6 +17,7 @@ from personaplex_app.engine.admission import Admission, Limits, Ticket, TicketSt
 from personaplex_app.engine.call_clock import CallLimits, Notice
 from personaplex_app.engine.facade import YOU_STOPPED, Engine
 from personaplex_app.engine.session import SessionState
+from personaplex_app.engine.tick_loop import CLOSING
 from personaplex_app.errors import NoCapacity, PersonaplexError, ServerFault, SessionEnded
 from personaplex_app.metrics import Metrics
 from personaplex_app.web.talk import Talk
@@ -235,8 +236,9 @@ class FrontDesk:
 
     def _ended_by_engine(self, talk: Talk) -> None:
         assert talk.session is not None
-        code = "lost" if self.engine.can_resume(talk.grant) else "fault"
-        self._end(talk, code, talk.session.ended_because)
+        because = talk.session.ended_because
+        code = "draining" if because == CLOSING else "lost" if self.engine.can_resume(talk.grant) else "fault"
+        self._end(talk, code, because)
 
     def _keep_time(self, talk: Talk) -> None:
         if talk.meter is not None and talk.session is not None:

@@ -12,8 +12,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+import httpx
 import pytest
+from support.engine import until
+from support.served import Served, serving
+from support.socket_talk import dialled, talking
 
+from personaplex_app.engine.tick_loop import CLOSING
 from personaplex_app.web import drain
 from personaplex_app.web.drain import ServerLoop, closing_sentence, see_out, serve_until_told
 
@@ -152,3 +157,57 @@ def test_the_server_s_loop_is_known_while_it_runs_and_an_inner_life_lives_in_it(
             pass
 
     asyncio.run(live())
+
+
+# The real server.
+
+
+def _ended_well(server: Served, seconds: float, code: int = 0) -> None:
+    """Ended in time, with this code, and without a word of failure."""
+    assert server.ended(seconds) == code
+    assert [word for word in ("Traceback", "ERROR", "Exception") if word in server.printed] == []
+
+
+def test_talks_go_on_after_sigterm_until_they_are_over_and_nobody_else_is_let_in() -> None:
+    flags = ("--engine", "echo", "--slots", "2", "--drain-seconds", "30")
+    with serving(*flags) as server, talking(server.url) as talk, dialled(server.url) as newcomer:
+        server.process.send_signal(signal.SIGTERM)
+        warning = talk.wait("warning", 2.0, code="draining")
+        assert warning["seconds"] == 30 and warning["sentence"] == closing_sentence(30)
+        newcomer.say("ask", choices={})
+        assert newcomer.wait("refused", code="draining")["sentence"] == closing_sentence(30)
+        ready = httpx.get(f"{server.url}/health/ready")
+        assert (ready.status_code, ready.json()["sentence"]) == (503, closing_sentence(30))
+        assert httpx.get(f"{server.url}/health/live").status_code == 200
+        before = len(talk.sound)
+        until(lambda: len(talk.sound) > before + 12, 5.0, "the talk goes on")
+        assert server.process.poll() is None
+        talk.say("stop")
+        talk.wait("ended", code="stopped")
+        _ended_well(server, 10.0)
+
+
+def test_who_talks_too_long_after_sigterm_is_told_that_the_server_ends() -> None:
+    with serving("--engine", "echo", "--drain-seconds", "1.5") as server, talking(server.url) as talk:
+        server.process.send_signal(signal.SIGTERM)
+        assert talk.wait("ended", 4.0, code="draining")["sentence"] == CLOSING
+        _ended_well(server, 10.0)
+        assert "Somebody still talks" in server.printed
+
+
+def test_an_empty_server_ends_at_once_though_pages_are_open() -> None:
+    with serving("--engine", "echo") as server:
+        beats = f"{server.url}/gradio_api/heartbeat/abc"  # what every open page holds on to
+        with httpx.stream("GET", beats, timeout=30) as page, dialled(server.url) as idle:
+            assert page.status_code == 200
+            idle.wait("hello")
+            server.process.send_signal(signal.SIGINT)
+            _ended_well(server, 10.0)
+
+
+def test_a_second_sigterm_ends_a_server_full_of_talks_at_once() -> None:
+    with serving("--engine", "echo", "--drain-seconds", "30") as server, talking(server.url) as talk:
+        server.process.send_signal(signal.SIGTERM)
+        talk.wait("warning", 2.0, code="draining")
+        server.process.send_signal(signal.SIGTERM)
+        _ended_well(server, 3.0, 128 + signal.SIGTERM)

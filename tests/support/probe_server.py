@@ -2,6 +2,7 @@
 
 PROBE_OUT: file that gets every session's tokens, transcript and counters, threads and peers, twice a second.
 PROBE_FAIL: while this file exists, the next step raises. PROBE_STEP_SECONDS: how long each step sleeps first.
+PROBE_HANG: while this file exists, a step does not come back. PROBE_HUNG_SECONDS: when such a step is given up.
 """
 
 from __future__ import annotations
@@ -18,22 +19,27 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
 from personaplex_app.cli import main  # noqa: E402
+from personaplex_app.engine import tick_loop  # noqa: E402
 from personaplex_app.engine.facade import Engine  # noqa: E402
-from personaplex_app.web import page, server  # noqa: E402
+from personaplex_app.web import front, server  # noqa: E402
 
-OUT, FAIL = os.environ.get("PROBE_OUT"), os.environ.get("PROBE_FAIL")
+OUT, FAIL, HANG = (os.environ.get(f"PROBE_{name}") for name in ("OUT", "FAIL", "HANG"))
+tick_loop.HUNG_SECONDS = float(os.environ.get("PROBE_HUNG_SECONDS", tick_loop.HUNG_SECONDS))
 SLEEP_SECONDS = float(os.environ.get("PROBE_STEP_SECONDS", "0"))
 _sessions: list[Any] = []
 _components: list[Any] = []
 
 
-def _join(self: Engine, *args: Any, **options: Any) -> Any:
-    _sessions.append(_engine_join(self, *args, **options))
-    return _sessions[-1]
+def _noted(method: Any) -> Any:
+    def note(*args: Any, **options: Any) -> Any:
+        _sessions.append(method(*args, **options))
+        return _sessions[-1]
+
+    return note
 
 
-_engine_join = Engine.join
-Engine.join = _join  # type: ignore[method-assign]
+Engine.join = _noted(Engine.join)  # type: ignore[method-assign]
+Engine.resume = _noted(Engine.resume)  # type: ignore[method-assign]
 
 
 def _dump(path: Path) -> None:
@@ -64,6 +70,8 @@ def _make(settings: Any) -> Any:
     def probed(heard: Any) -> Any:
         if FAIL and Path(FAIL).exists():
             raise RuntimeError("a fault that the test asked for")
+        while HANG and Path(HANG).exists():
+            time.sleep(0.01)
         time.sleep(SLEEP_SECONDS)
         return step(heard)
 
@@ -76,8 +84,8 @@ def _make_component(*args: Any, **options: Any) -> Any:
     return _components[-1]
 
 
-_make_call_component = page.make_call_component
-page.make_call_component = _make_component
+_make_call_component = front.make_call_component
+front.make_call_component = _make_component
 _make_stepper = server.make_stepper
 server.make_stepper = _make
 

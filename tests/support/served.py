@@ -10,10 +10,29 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 START_SECONDS = 90.0
+END_SECONDS = 20.0
+
+
+@dataclass(frozen=True)
+class Served:
+    """A running server: its address, its process and the file with all that it printed."""
+
+    url: str
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    @property
+    def printed(self) -> str:
+        return self.log.read_text(errors="replace")
+
+    def ended(self, seconds: float) -> int:
+        """Its exit code, within so many seconds."""
+        return self.process.wait(seconds)
 
 
 def free_port() -> int:
@@ -25,24 +44,38 @@ def free_port() -> int:
 
 @contextlib.contextmanager
 def served(*flags: str, script: Path | None = None, **variables: str) -> Iterator[str]:
-    """Runs `app.py` (or another script) with flags and variables; yields its address once the page answers."""
+    """Runs `app.py` (or another script) with flags and variables; yields its address once it is ready."""
+    with serving(*flags, script=script, **variables) as server:
+        yield server.url
+
+
+@contextlib.contextmanager
+def serving(*flags: str, script: Path | None = None, **variables: str) -> Iterator[Served]:
+    """The same, with the process in hand; it may have ended when the test is over. Talks hold no end up for long."""
     port = free_port()
-    log = (ROOT / ".pytest_cache").resolve()
-    log.mkdir(exist_ok=True)
-    with (log / f"server-{port}.log").open("wb") as output:
+    folder = (ROOT / ".pytest_cache").resolve()
+    folder.mkdir(exist_ok=True)
+    log = folder / f"server-{port}.log"
+    command = [sys.executable, str(script or ROOT / "app.py"), "--port", str(port), "--drain-seconds", "1", *flags]
+    with log.open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, str(script or ROOT / "app.py"), "--port", str(port), *flags],
-            cwd=ROOT,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            env={**os.environ, **variables},
+            command, cwd=ROOT, stdout=output, stderr=subprocess.STDOUT, env={**os.environ, **variables}
         )
         try:
-            wait_until_up(f"http://127.0.0.1:{port}/", process)
-            yield f"http://127.0.0.1:{port}"
+            wait_until_up(f"http://127.0.0.1:{port}/health/ready", process)
+            yield Served(f"http://127.0.0.1:{port}", process, log)
         finally:
-            process.terminate()
-            process.wait(15)
+            _end(process)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(END_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+        raise
 
 
 def wait_until_up(url: str, process: subprocess.Popen[bytes]) -> None:
