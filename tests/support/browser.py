@@ -90,13 +90,13 @@ COLLECT = """
 
 
 @contextlib.contextmanager
-def browser_page(url: str, microphone: Path, width: int = 1200, height: int = 1000) -> Iterator[Page]:
+def browser_page(url: str, microphone: Path, width: int = 1200, height: int = 1000, *flags: str) -> Iterator[Page]:
     """A page of a fresh browser whose microphone plays the WAV over and over."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=CHROMIUM,
             headless=True,
-            args=[*FLAGS, f"--use-file-for-fake-audio-capture={microphone}"],
+            args=[*FLAGS, *flags, f"--use-file-for-fake-audio-capture={microphone}"],
         )
         try:
             yield _open(browser, url, width, height)
