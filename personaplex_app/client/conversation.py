@@ -58,12 +58,14 @@ def error_of(code: str, sentence: str) -> PersonaplexError:
 class Conversation:
     """From the question to the end.
 
+    Args:
+        path: `socket`, or `webrtc` where somebody else takes the ticket and carries the sound.
     Attributes:
         ended: the server's last word, where it had one. failure: why there is no talk, or no talk any more.
         begun: whether sound has ever travelled. retry: whether to come back a little later, on a fresh socket.
     """
 
-    def __init__(self, choices: Mapping[str, Any]) -> None:
+    def __init__(self, choices: Mapping[str, Any], path: str = "socket") -> None:
         self.phase = Phase.ASKING
         self.ended: Ended | None = None
         self.failure: PersonaplexError | None = None
@@ -72,6 +74,7 @@ class Conversation:
         self.begun = False
         self.retry = False
         self._choices = dict(choices)
+        self._path = path
         self._grant = ""
         self._attempts = 0
         self._cut_off_at: float | None = None
@@ -84,7 +87,7 @@ class Conversation:
     def opening(self) -> Request:
         """What is said first on a fresh socket."""
         if self._grant:
-            return {"type": "resume", "grant": self._grant, "path": "socket"}
+            return {"type": "resume", "grant": self._grant, "path": self._path}
         return {"type": "ask", "choices": self._choices}
 
     def heard(self, event: Event) -> list[Request]:
@@ -114,7 +117,7 @@ class Conversation:
     def _admitted(self) -> list[Request]:
         if self.phase is not Phase.CUT_OFF:
             self.phase = Phase.ADMITTED
-        return [{"type": "sound"}]
+        return [{"type": "sound"}] if self._path == "socket" else []
 
     def _stands(self, state: TalkState) -> None:
         self.state, self._grant = state, state.grant

@@ -40,15 +40,30 @@ class Cookies:
             message["Set-Cookie"] = value
         self._jar.extract_cookies(_Answer(message), urllib.request.Request(f"{self._address.page}/"))  # type: ignore[arg-type]
 
+    async def visit(self) -> None:
+        """Opens the page once, as a browser does, and is a visitor of the server's from then on."""
+        await asyncio.to_thread(self._visit)
+
+    def _visit(self) -> None:
+        try:
+            with self._opener().open(f"{self._address.page}/", timeout=TIMEOUT_SECONDS) as page:
+                page.read()
+        except urllib.error.HTTPError as error:
+            error.close()
+        except OSError as error:
+            raise unreachable(self._address, error) from None
+
+    def _opener(self) -> urllib.request.OpenerDirector:
+        return urllib.request.build_opener(urllib.request.HTTPCookieProcessor(self._jar))
+
     async def log_in(self, user: str, password: str) -> None:
         """gradio's login; raises InvalidInput where it is refused or nothing answers."""
         await asyncio.to_thread(self._log_in, user, password)
 
     def _log_in(self, user: str, password: str) -> None:
         body = urllib.parse.urlencode({"username": user, "password": password}).encode()
-        opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(self._jar))
         try:
-            with opener.open(urllib.request.Request(self._address.login, body), timeout=TIMEOUT_SECONDS):
+            with self._opener().open(urllib.request.Request(self._address.login, body), timeout=TIMEOUT_SECONDS):
                 pass
         except urllib.error.HTTPError as error:
             error.close()

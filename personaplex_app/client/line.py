@@ -46,6 +46,11 @@ class Line:
         """What the server said of itself: how many lines it has and how many were free."""
         return self.link.hello
 
+    @property
+    def cookie(self) -> str | None:
+        """The Cookie header of requests that belong to this line."""
+        return self._cookies.header()
+
     def talk(self, **wishes: Unpack[Wishes]) -> Talk:
         """A talk with these choices; use as an async context manager, one at a time."""
         return Talk(self, wishes)
@@ -57,17 +62,20 @@ class Line:
 
 
 @contextlib.asynccontextmanager
-async def connect(url: str, auth: tuple[str, str] | None = None) -> AsyncIterator[Line]:
+async def connect(url: str, auth: tuple[str, str] | None = None, visit: bool = False) -> AsyncIterator[Line]:
     """Opens a line to the server whose page has this address.
 
     Args:
-        auth: name and password, where the server wants them.
+        auth: name and password, where the server wants them. visit: opens the page first, as a browser does, so that
+            the server knows one visitor by its cookie; without it every line is a fresh one.
     Raises InvalidInput: no such server, not one of ours, a wrong login.
     """
     address = parse_address(url)
     cookies = Cookies(address)
     if auth is not None:
         await cookies.log_in(*auth)
+    if visit:
+        await cookies.visit()
     line = Line(address, cookies, await open_link(address, cookies))
     try:
         yield line

@@ -28,15 +28,17 @@ GOODBYE_SECONDS = 3.0
 class Talk:
     """A talk; `async with line.talk(...) as talk`. Leaving the block stops it cleanly.
 
+    Args:
+        path: `webrtc` where somebody else carries the sound, with the ticket of the event `Admitted`.
     Attributes:
         unsent: pieces that were dropped because there was no connection, or a slow one.
         pace: the schedule of `say`, once something was said.
     """
 
-    def __init__(self, line: Line, wishes: Any) -> None:
+    def __init__(self, line: Line, wishes: Any, path: str = "socket") -> None:
         self.unsent = 0
         self.pace: Pace | None = None
-        self._course = Conversation(wishes)
+        self._course = Conversation(wishes, path)
         self._exchange = Exchange(line, self._course)
         self._task: asyncio.Task[None] | None = None
 
