@@ -42,7 +42,6 @@ FRAME_BUDGETS = (0.1, 0.2, 0.25, 0.5, 0.75, 0.8, 1.0, 1.25, 1.5, 2.0, 5.0, 12.5,
 TICK_BUCKETS_SECONDS = tuple(round(budget * FRAME_SECONDS, 4) for budget in FRAME_BUDGETS)
 PRIME_BUCKETS_SECONDS = (0.05, 0.1, 0.3, 1.0, 2.0, 5.0, 10.0, 30.0, 120.0)
 CONNECT_BUCKETS_SECONDS = (0.1, 0.3, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0)
-ROUND_TRIP_BUCKETS_SECONDS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 
 # Every counter would bring a second series, with the time it began.
 prometheus.disable_created_metrics()  # type: ignore[no-untyped-call]
@@ -99,7 +98,6 @@ class Metrics:
         self._resumed = self._labelled("resumes", "Attempts to go on with a parked talk.", "outcome", RESUMES)
         self._prime = self._histogram("prime_seconds", "Reading a prompt, slot to talking.", PRIME_BUCKETS_SECONDS)
         self._connect = self._histogram("connect_seconds", "Admitted to first sound.", CONNECT_BUCKETS_SECONDS)
-        self._trip = self._histogram("round_trip_seconds", "As clients measure it.", ROUND_TRIP_BUCKETS_SECONDS)
 
     def tick(self, report: Tick) -> None:
         """One step of the engine; the tick thread calls it."""
@@ -111,7 +109,7 @@ class Metrics:
         """Sound flows, `seconds` after the visitor was admitted; a resumed talk's `counters` are counted already."""
         self._started.labels(_known(path, PATHS)).inc()
         self._connect.observe(seconds)
-        return TalkMeter(self._sound, self._pacing, self._ended, counters)
+        return TalkMeter(self._sound, self._pacing, self._prime, self._ended, counters)
 
     def refused(self, code: str) -> None:
         """An ask, a resume or a message was refused."""
@@ -120,15 +118,6 @@ class Metrics:
     def resumed(self, outcome: str) -> None:
         """Somebody came back with a grant: `resumed`, or the code of the refusal."""
         self._resumed.labels(_known(outcome, RESUMES)).inc()
-
-    def primed(self, seconds: float) -> None:
-        """A prompt was read."""
-        self._prime.observe(seconds)
-
-    def round_trip(self, seconds: float) -> None:
-        """A client told how long its ping took; what cannot be is left out."""
-        if 0 <= seconds < 60:
-            self._trip.observe(seconds)
 
     def watch(self, read: Callable[[], Reading]) -> None:
         """The gauges are read by this function at every scrape; once per instance."""
@@ -154,11 +143,19 @@ class Metrics:
 class TalkMeter:
     """One talk's counters on their way into the totals: each note adds what came since the one before."""
 
-    def __init__(self, sound: Counter, pacing: Counter, ended: Counter, counters: Counts = None) -> None:
+    def __init__(
+        self, sound: Counter, pacing: Counter, prime: Histogram, ended: Counter, counters: Counts = None
+    ) -> None:
         self._totals = {**{fate: sound for fate in HEARD_FATES}, **{fate: pacing for fate in PACING_FATES}}
         self._seen = _counts(counters)
-        self._ended = ended
-        self._over = False
+        self._prime, self._ended = prime, ended
+        self._primed = self._over = False
+
+    def primed(self, seconds: float) -> None:
+        """Its prompt was read in so long; counted once, and not before (0)."""
+        if seconds > 0 and not self._primed:
+            self._primed = True
+            self._prime.observe(seconds)
 
     def note(self, *counters: Counts) -> None:
         """A session's counters, its output's, or both; those that have become less began anew, from 0."""

@@ -54,6 +54,7 @@ class Session:
         grant: the secret under which this talk can be resumed while it is live or parked.
         resumed: whether it goes on from an earlier session; `saved` is the state it starts from, until it talks.
         parks: whether its state is to be kept, now that it has ended.
+        prime_seconds: from the slot to the first frame, once it talks.
     """
 
     tenancy: Tenancy
@@ -72,6 +73,7 @@ class Session:
     resumed: bool = False
     saved: SavedSlot | None = field(default=None, repr=False)
     parks: bool = False
+    prime_seconds: float = 0.0
 
     def __post_init__(self) -> None:
         self.applied = Applied(self.choices.sampling, 0)
@@ -145,7 +147,9 @@ class Session:
         with self._lock:
             if self.state is not SessionState.PRIMING:
                 return
-            self._hungry_since = self.last_heard_at = self.clock()
+            now = self.clock()
+            self.prime_seconds = now - self._hungry_since
+            self._hungry_since = self.last_heard_at = now
             self.saved = None  # the slot holds it now
             self.state = SessionState.TALKING
         self.notify()

@@ -180,8 +180,9 @@ class FrontDesk:
         self._admission.leave(talk.ticket)
         self._talks.pop(talk.ticket.secret, None)
         talk.end(code, sentence)
-        if talk.meter is not None and talk.session is not None:
-            talk.meter.ended(code, talk.session.counters)
+        talk.count()
+        if talk.meter is not None:
+            talk.meter.ended(code)
         self._admission.update()
         self._tell_line()
 
@@ -241,8 +242,7 @@ class FrontDesk:
         self._end(talk, code, because)
 
     def _keep_time(self, talk: Talk) -> None:
-        if talk.meter is not None and talk.session is not None:
-            talk.meter.note(talk.session.counters)
+        talk.count()
         notice = talk.due()
         if notice is None:
             return

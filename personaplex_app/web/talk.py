@@ -128,6 +128,14 @@ class Talk:
             self.ended = (code, sentence)
         self.changed()
 
+    def count(self) -> None:
+        """What came since the last time goes into the totals."""
+        if self.meter is None or self.session is None:
+            return
+        if not self.session.resumed:
+            self.meter.primed(self.session.prime_seconds)
+        self.meter.note(self.session.counters)
+
     def due(self) -> Notice | None:
         """What the clock has to say now."""
         return self.clock.check(time.monotonic()) if self.clock and self.ended is None else None

@@ -106,7 +106,8 @@ def test_the_figures_of_a_talk_can_be_scraped_while_it_runs(house: House) -> Non
         lines = house.get("/metrics").text.splitlines()
         return next(float(line.split()[-1]) for line in lines if line.startswith(f"personaplex_{name} "))
 
-    ticks, started = figure("tick_seconds_count"), figure('talks_started_total{path="socket"}')
+    ticks, primed, connected = (figure(f"{name}_seconds_count") for name in ("tick", "prime", "connect"))
+    started = figure('talks_started_total{path="socket"}')
     heard, parked = figure('sound_frames_total{fate="heard"}'), figure("parked_talks")
     with talking(house.url) as talk:
         until(lambda: len(talk.sound) > 12, 5.0, "a second of sound")
@@ -114,6 +115,7 @@ def test_the_figures_of_a_talk_can_be_scraped_while_it_runs(house: House) -> Non
         assert figure("tick_seconds_count") >= ticks + 10
         assert figure('sound_frames_total{fate="heard"}') >= heard + 8, "counted before the talk is over"
         assert figure('talks_started_total{path="socket"}') == started + 1
+        assert (figure("prime_seconds_count"), figure("connect_seconds_count")) == (primed + 1, connected + 1)
         talk.say("stop")
         talk.wait("ended", code="stopped")
     until(lambda: figure("talks_live") == 0 and figure("slots_free") == 2, 3.0, "all is free again")
