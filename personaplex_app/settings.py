@@ -202,7 +202,7 @@ def _within(flag: str, value: float, low: float, high: float) -> float:
 
 def _origins(text: str) -> tuple[str, ...]:
     """Pages besides our own, as browsers name them: `https://host`, separated by commas."""
-    origins = tuple(part.strip().rstrip("/") for part in text.split(",") if part.strip())
+    origins = tuple(part.strip().rstrip("/").lower() for part in text.split(",") if part.strip())
     for origin in origins:
         if not origin.startswith(("https://", "http://")) or origin.count("/") != 2:
             raise InvalidInput(f"{ORIGINS_VARIABLE} must list origins such as https://example.org, not {origin!r}.")

@@ -1,4 +1,4 @@
-"""What the page says of a call: priming, talking, slow, stalled, ended because; and which sampling holds since when."""
+"""What a visitor is told of a talk: its state, which sampling holds since when; and which lines are free."""
 
 from __future__ import annotations
 
@@ -8,22 +8,15 @@ import pytest
 from support.engine import CHOICES, frame_of
 
 from personaplex_app.controls import SamplingSettings
+from personaplex_app.engine.facade import EngineStatus
 from personaplex_app.engine.session import Session
-from personaplex_app.engine.slots import Tenancy
-from personaplex_app.web.call_view import CONNECTING, CallView, refused, status_words, view_session
+from personaplex_app.engine.slots import Tenancy, full_sentence
+from personaplex_app.web.call_view import lines_words, status_words, talk_view
 
 
 @pytest.fixture
 def session() -> Session:
     return Session(Tenancy(0, 1), replace(CHOICES, voice="NATF0", seed=42), None)
-
-
-def test_before_anything_it_connects() -> None:
-    assert CallView() == CallView("", CONNECTING, "", False)
-
-
-def test_a_refusal_is_the_last_word() -> None:
-    assert refused("No.") == CallView(status="No.", over=True)
 
 
 def test_the_status_follows_the_talk(session: Session) -> None:
@@ -32,34 +25,55 @@ def test_the_status_follows_the_talk(session: Session) -> None:
     assert status_words(session) == "Talking. Speak whenever you like."
     for value in range(5):
         session.hear(frame_of(value))
-    assert status_words(session) == ("Talking, but slower than real time here: 2 frames of what you said were dropped.")
+    assert status_words(session) == "Talking, but slower than real time here: 2 frames of what you said were dropped."
     session.stalled = True
     assert "has not answered" in status_words(session)
-    session.end("The line was cut.")
-    assert status_words(session) == "Ended: The line was cut."
 
 
-def test_the_view_shows_words_sampling_and_its_first_frame(session: Session) -> None:
+def test_the_view_shows_state_sampling_and_its_first_frame(session: Session) -> None:
+    assert talk_view(session, "webrtc")["state"] == "priming"
     session.begin()
-    for piece in (b" Hel", b"lo <b>", b"\xe2\x82"):
-        session.deliver(frame_of(0), 5, piece)
+    for _ in range(3):
+        session.deliver(frame_of(0), 5, b"")
     session.note_applied(SamplingSettings(audio_temperature=0.1))
-    view = view_session(session)
-    assert view.transcript == "Hello <b>" and not view.over
-    assert view.applied.startswith("From frame 3 (0.2 s): audio temperature 0.1, text temperature 0.7,")
-    assert view.applied.endswith("Voice NATF0, seed 42.")
+    view = talk_view(session, "webrtc")
+    assert (view["state"], view["path"], view["resumed"]) == ("talking", "webrtc", False)
+    assert view["applied"].startswith("From frame 3 (0.2 s): audio temperature 0.1, text temperature 0.7,")
+    assert view["applied"].endswith("Voice NATF0, seed 42.")
+    assert view["grant"] == session.grant
 
 
-def test_a_remark_stands_beside_the_status(session: Session) -> None:
+def test_what_was_lost_is_counted(session: Session) -> None:
     session.begin()
-    assert view_session(session, "Seed must be a number.").status == (
-        "Talking. Speak whenever you like. Seed must be a number."
-    )
+    for value in range(8):
+        session.hear(frame_of(value))
+        session.deliver(frame_of(0), 5, b"")
+    counters = {"heard_dropped": 5, "spoken_dropped": 4, "silence_filled": 0, "missed": 0}
+    assert talk_view(session, "socket")["counters"] == counters
 
 
-def test_an_ended_call_is_over_and_keeps_its_words(session: Session) -> None:
+def test_a_remark_stands_beside_the_status_and_the_socket_is_said(session: Session) -> None:
     session.begin()
-    session.deliver(frame_of(0), 5, b" Bye")
-    session.end("You ended the talk.")
-    view = view_session(session)
-    assert view.over and (view.transcript, view.status) == ("Bye", "Ended: You ended the talk.")
+    view = talk_view(session, "socket", "Seed must be a number.")
+    assert view["sentence"] == "Over the socket. Talking. Speak whenever you like. Seed must be a number."
+    assert talk_view(session, "webrtc")["sentence"] == "Talking. Speak whenever you like."
+
+
+@pytest.mark.parametrize(
+    ("free", "waiting", "draining", "failed", "words"),
+    [
+        (2, 0, "", "", "Ready: 2 of 3 lines free."),
+        (0, 0, "", "", full_sentence(3)),
+        (0, 4, "", "", f"{full_sentence(3)} 4 in the line."),
+        (1, 1, "", "", f"{full_sentence(3)} 1 in the line."),
+        (2, 0, "The server is about to stop.", "", "The server is about to stop."),
+        (0, 2, "The server is about to stop.", "The engine is dead.", "The engine is dead."),
+    ],
+    ids=["free", "full", "line", "promised", "draining", "dead"],
+)
+def test_before_a_talk_the_lines_are_told(free: int, waiting: int, draining: str, failed: str, words: str) -> None:
+    assert lines_words(EngineStatus(3, free, 15.0, failed), waiting, draining) == words
+
+
+def test_one_line_is_called_one() -> None:
+    assert "one line only" in full_sentence(1) and full_sentence(4).startswith("All 4 lines are taken")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,9 +12,9 @@ from hypothesis import strategies as st
 
 from personaplex_app.controls import MAX_SEED, Choices, SamplingSettings
 from personaplex_app.errors import InvalidInput
-from personaplex_app.web.form import FIELDS, Form, describe_sampling
+from personaplex_app.web.form import FIELDS, describe_sampling, read_choices
 
-GOOD = ("Be kind.", "NATF0", 0.8, 0.7, 250, 25, 1.0, "42")
+GOOD = dict(zip(FIELDS, ("Be kind.", "NATF0", 0.8, 0.7, 250, 25, 1.0, "42"), strict=True))
 VALUES = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=40), st.binary(max_size=8)),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
@@ -21,39 +22,49 @@ VALUES = st.recursive(
 )
 
 
-def _form(**changed: Any) -> Form:
-    return Form({**dict(zip(FIELDS, GOOD, strict=True)), **changed})
+BASE = SamplingSettings(0.5, 0.4, 30, 20, 1.2)
 
 
-@pytest.mark.parametrize("before", [[], ["__webrtc_value__"], ["__webrtc_value__", "id-of-the-connection"]])
-def test_fields_are_taken_from_the_end_whatever_stands_before(before: list[str]) -> None:
-    choices = Form.from_args([*before, *GOOD]).choices()
-    assert choices == Choices("Be kind.", "NATF0", SamplingSettings(), 42)
+def _read(**changed: Any) -> Choices:
+    return read_choices({**GOOD, **changed}, BASE)
 
 
-@pytest.mark.parametrize("args", [[], ["__webrtc_value__"], GOOD[:-1]])
-def test_too_few_values_are_told(args: list[Any]) -> None:
-    with pytest.raises(InvalidInput, match="The page sent no settings"):
-        Form.from_args(args)
+def test_every_value_is_read() -> None:
+    assert _read() == Choices("Be kind.", "NATF0", SamplingSettings(), 42)
+
+
+def test_what_is_not_named_holds_as_it_stands() -> None:
+    choices = read_choices({}, BASE)
+    assert (choices.prompt, choices.voice, choices.sampling) == ("", "none", BASE) and choices.seed >= 0
+    one = read_choices({"audio_top_k": 7}, BASE).sampling
+    assert one == replace(BASE, audio_top_k=7)
+
+
+@pytest.mark.parametrize("name", ["temperature", "Prompt", "penalty_window_tokens", "", "\ud800", "x" * 1_000])
+def test_a_choice_that_is_none_is_named(name: str) -> None:
+    with pytest.raises(InvalidInput, match="Unknown choice") as refused:
+        _read(**{name: 1})
+    assert "repetition_penalty" in refused.value.sentence and len(refused.value.sentence) < 250
+    refused.value.sentence.encode()
 
 
 @pytest.mark.parametrize(
     ("prompt", "read"), [(None, ""), ("", ""), ("  spaced  ", "  spaced  "), ("日本 😀", "日本 😀")]
 )
 def test_prompts_as_boxes_give_them(prompt: Any, read: str) -> None:
-    assert _form(prompt=prompt).choices().prompt == read
+    assert _read(prompt=prompt).prompt == read
 
 
 @pytest.mark.parametrize("voice", [None, ""])
 def test_no_voice_is_none(voice: Any) -> None:
-    assert _form(voice=voice).choices().voice == "none"
+    assert _read(voice=voice).voice == "none"
 
 
 @pytest.mark.parametrize(
     ("seed", "least", "most"), [("", 0, MAX_SEED), (None, 0, MAX_SEED), ("-1", 0, MAX_SEED), (7.0, 7, 7)]
 )
 def test_seeds_as_boxes_give_them(seed: Any, least: int, most: int) -> None:
-    assert least <= _form(seed=seed).choices().seed <= most
+    assert least <= _read(seed=seed).seed <= most
 
 
 @pytest.mark.parametrize(
@@ -88,22 +99,22 @@ def test_seeds_as_boxes_give_them(seed: Any, least: int, most: int) -> None:
 )
 def test_what_cannot_be_used_is_said(field: str, value: Any, sentence: str) -> None:
     with pytest.raises(InvalidInput, match=sentence) as refused:
-        _form(**{field: value}).choices()
+        _read(**{field: value})
     assert len(refused.value.sentence) < 200
 
 
 @pytest.mark.parametrize(("value", "whole"), [(0, 0), (10**9, 10**9), (25.0, 25)])
 def test_whole_numbers_as_sliders_give_them(value: Any, whole: int) -> None:
-    assert _form(audio_top_k=value).sampling().audio_top_k == whole
+    assert _read(audio_top_k=value).sampling.audio_top_k == whole
 
 
-@given(st.lists(VALUES, max_size=12))
-@example([None] * len(FIELDS))
-@example([10**400] * len(FIELDS))
-@example(["", "none", 10**400, 0, 0, 0, 1, ""])
-def test_any_values_give_choices_or_a_sentence(values: list[Any]) -> None:
+@given(st.dictionaries(st.sampled_from(FIELDS) | st.text(max_size=12), VALUES, max_size=10))
+@example(dict.fromkeys(FIELDS))
+@example(dict.fromkeys(FIELDS, 10**400))
+@example({"audio_temperature": 10**400})
+def test_any_values_give_choices_or_a_sentence(values: dict[str, Any]) -> None:
     try:
-        choices = Form.from_args(values).choices()
+        choices = read_choices(values, BASE)
     except InvalidInput as error:
         assert error.sentence and len(error.sentence) < 300
     else:
@@ -113,7 +124,7 @@ def test_any_values_give_choices_or_a_sentence(values: list[Any]) -> None:
 @given(st.sampled_from(FIELDS), VALUES)
 def test_any_one_value_gives_choices_or_a_sentence(field: str, value: Any) -> None:
     try:
-        assert isinstance(_form(**{field: value}).choices(), Choices)
+        assert isinstance(_read(**{field: value}), Choices)
     except InvalidInput as error:
         assert error.sentence and len(error.sentence) < 300
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from personaplex_app.cli import build_parser
 from personaplex_app.errors import InvalidInput
+from personaplex_app.network import HubTurn
 from personaplex_app.settings import Settings, cache_directory, environment, hub_token, is_loopback, read_settings
 
 STUN = '[{"urls": "stun:stun.example.org"}, {"urls": ["turn:t.example.org"], "username": "u", "credential": "c"}]'
@@ -32,7 +33,8 @@ def test_with_nothing_said_only_this_machine_gets_in() -> None:
     settings = _read()
     assert (settings.host, settings.port, settings.model.slots, settings.engine) == ("127.0.0.1", 7860, 1, "model")
     assert not (settings.auth or settings.share or settings.public or settings.plain_microphone)
-    assert settings.model.checkpoint is settings.model.token is settings.model.revision is None and settings.ice == ()
+    assert settings.model.checkpoint is settings.model.token is settings.model.revision is None
+    assert settings.network.ice == () and settings.origins == ()
 
 
 def test_variables_are_taken_and_flags_win() -> None:
@@ -97,6 +99,12 @@ def test_a_space_is_public_by_itself() -> None:
         (("--auth", ":secret"), {}, "--auth must be USER:PASS, both not empty."),
         (("--auth", "anna:"), {}, "--auth must be USER:PASS, both not empty."),
         (("--auth", ""), {}, "--auth must be USER:PASS, both not empty."),
+        (("--call-minutes", "0"), {}, "--call-minutes must be from 1 to 1440, not 0."),
+        (("--call-minutes", "1441"), {}, "--call-minutes must be from 1 to 1440, not 1441."),
+        (("--call-minutes", "nan"), {}, "--call-minutes must be from 1 to 1440, not nan."),
+        (("--drain-seconds", "-1"), {}, "--drain-seconds must be from 0 to 3600, not -1."),
+        (("--drain-seconds", "inf"), {}, "--drain-seconds must be from 0 to 3600, not inf."),
+        (("--parking-mb", "-1"), {}, "--parking-mb must be from 0 to 1048576, not -1."),
     ],
 )
 def test_what_cannot_be_is_said(flags: tuple[str, ...], variables: dict[str, str], sentence: str) -> None:
@@ -112,21 +120,47 @@ def test_what_is_no_flag_shows_the_flags(flags: tuple[str, ...], capsys: pytest.
     assert left.value.code == 2 and capsys.readouterr().err.startswith("error: ")
 
 
-def test_ice_servers_are_read_as_browsers_know_them() -> None:
-    assert list(_read(PERSONAPLEX_ICE_SERVERS=STUN).ice) == json.loads(STUN)
-    assert _read(PERSONAPLEX_ICE_SERVERS="").ice == _read(PERSONAPLEX_ICE_SERVERS="[]").ice == ()
+def test_the_network_s_variables_arrive() -> None:
+    network = _read(PERSONAPLEX_ICE_SERVERS=STUN, PERSONAPLEX_SECRET="s" * 32).network
+    assert list(network.ice) == json.loads(STUN) and network.secret is not None and network.place == ""
+    assert _read(**SPACE).network.place == "space"
+    assert _sentence(PERSONAPLEX_ICE_SERVERS="[").startswith("PERSONAPLEX_ICE_SERVERS must be")
 
 
-@pytest.mark.parametrize("text", ["stun:stun.example.org", "[", "\x00", "[" * 100_000])
-def test_ice_servers_that_are_no_json(text: str) -> None:
-    assert _sentence(PERSONAPLEX_ICE_SERVERS=text) == "PERSONAPLEX_ICE_SERVERS must be JSON, a list of ICE servers."
+@pytest.mark.parametrize(
+    ("flags", "opened"),
+    [((), False), (("--host", "0.0.0.0", "--public"), True), (("--share", "--auth", "a:b"), True)],
+    ids=["this machine", "address", "share"],
+)
+def test_the_token_pays_for_a_relay_only_where_others_come_in(flags: tuple[str, ...], opened: bool) -> None:
+    turn = _read(*flags, HF_TOKEN="hf_a").network.turn
+    assert (turn == HubTurn("hf_a")) if opened else (turn is None)
 
 
-@pytest.mark.parametrize("text", ['{"urls": "stun:x"}', '["stun:x"]', '[{"url": "stun:x"}]', "7", "null", '"urls"'])
-def test_ice_servers_of_another_form(text: str) -> None:
-    assert _sentence(PERSONAPLEX_ICE_SERVERS=text) == (
-        "PERSONAPLEX_ICE_SERVERS must be a JSON list of objects, each with urls."
-    )
+def test_how_long_and_how_much_has_flags() -> None:
+    usual = _read()
+    assert (usual.call_seconds, usual.drain_seconds, usual.parking_bytes) == (1800, 30, 2 << 30)
+    other = _read("--call-minutes", "1.5", "--drain-seconds", "0", "--parking-mb", "0")
+    assert (other.call_seconds, other.drain_seconds, other.parking_bytes) == (90, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "origins"),
+    [
+        ("", ()),
+        (" , ", ()),
+        ("https://huggingface.co", ("https://huggingface.co",)),
+        (" https://A.example/ ,http://b.example:8000", ("https://a.example", "http://b.example:8000")),
+    ],
+)
+def test_other_pages_origins_are_read(text: str, origins: tuple[str, ...]) -> None:
+    assert _read(PERSONAPLEX_ORIGINS=text).origins == origins
+
+
+@pytest.mark.parametrize("text", ["*", "null", "a.example", "ftp://a.example", "https://a.example/path", "https:/a"])
+def test_what_is_no_origin_is_said(text: str) -> None:
+    sentence = f"PERSONAPLEX_ORIGINS must list origins such as https://example.org, not {text!r}."
+    assert _sentence(PERSONAPLEX_ORIGINS=f"https://good.example, {text}") == sentence
 
 
 @pytest.mark.parametrize(
@@ -161,10 +195,16 @@ def test_the_environment_is_the_process_s(monkeypatch: pytest.MonkeyPatch) -> No
 
 FLAGS = ["--host", "--port", "--slots", "--engine", "--auth", "--share", "--public", "--checkpoint", "--device"]
 FLAGS += ["--threads", "--precision", "--allow-surplus", "--plain-microphone", "-h", "--"]
-VALUES = ["echo", "cpu", "0.0.0.0", "::1%lo", "1", "a:b"]
+FLAGS += ["--call-minutes", "--drain-seconds", "--parking-mb"]
+VALUES = ["echo", "cpu", "0.0.0.0", "::1%lo", "1", "1e400", "nan", "a:b"]
 WORDS = st.lists(st.sampled_from(FLAGS + VALUES) | st.text(max_size=12), max_size=8)
 VARIABLES = st.dictionaries(
-    st.sampled_from(["SPACE_ID", "GRADIO_SERVER_NAME", "GRADIO_SERVER_PORT", "PERSONAPLEX_ICE_SERVERS", "HF_TOKEN"]),
+    st.sampled_from(
+        [
+            *("SPACE_ID", "GRADIO_SERVER_NAME", "GRADIO_SERVER_PORT", "HF_TOKEN"),
+            *("PERSONAPLEX_ICE_SERVERS", "PERSONAPLEX_ORIGINS", "PERSONAPLEX_SECRET"),
+        ]
+    ),
     st.text(max_size=20) | st.integers().map(str) | st.just(STUN),
 )
 
