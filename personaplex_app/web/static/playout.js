@@ -5,7 +5,7 @@
 //
 // The prebuffer says how much should at least be left when a frame comes: 20 ms at first, 20 more when a gap tore
 // speech, 20 less after ten seconds in which as much was always left. Silence is cut or stretched towards it, and that
-// takes up the drift between two clocks too; speech only where the delay has stood far from it for a second.
+// takes up the drift between two clocks too; speech only where there was no silence for seconds, or far too much waits.
 // Above a bound all that waits is cut back at once, silence first, then the oldest.
 "use strict";
 {
@@ -16,10 +16,11 @@
   const MOST_PREBUFFER = 120 * MS;
   const MOST_WAITING = 160 * MS; // before a frame that comes
   const SILENCE_LEEWAY = 10 * MS;
-  const MOST_SPEECH_EXCESS = 60 * MS;
-  const MOST_SPEECH_LACK = 20 * MS;
-  const REMEMBERED_FRAMES = 25; // two seconds
+  const SPEECH_LEEWAY = 20 * MS;
+  const BURST = 40 * MS; // so much more needs to stand for a second only
   const STANDING_FRAMES = 12; // a second
+  const SILENCE_FRAMES = 25;
+  const REMEMBERED_FRAMES = 62; // five seconds, and speech is cut for less than a burst
   const CALM = 10_000 * MS;
   const GAP_FADE = 5 * MS;
   const CAPACITY = 3_000 * MS;
@@ -36,7 +37,7 @@
       this.calm = 0;
       this.energy = 0;
       this.heard = 0;
-      this.counted = { played: 0, filled: 0, torn: 0, shed: 0, added: 0, dropped: 0 };
+      this.counted = { played: 0, filled: 0, torn: 0, held: 0, shed: 0, added: 0, dropped: 0 };
     }
 
     get waiting() {
@@ -77,36 +78,41 @@
         this._cutBack(this.waiting - this.prebuffer - FRAME);
         return;
       }
-      this._steerSilence();
-      if (this.waits.length >= STANDING_FRAMES) this._steerSpeech();
+      const lately = this._leastOf(STANDING_FRAMES) - BURST - this.prebuffer;
+      this._steerSilence(lately);
+      if (this.waits.length >= STANDING_FRAMES) this._steerSpeech(lately);
     }
 
-    _steerSilence() {
-      const least = Math.min(...this.waits);
-      const lately = Math.min(...this.waits.slice(-STANDING_FRAMES)) - MOST_SPEECH_EXCESS;
-      const excess = Math.max(least, lately) - this.prebuffer;
+    _steerSilence(lately) {
+      const least = this._leastOf(SILENCE_FRAMES) - this.prebuffer;
+      const excess = Math.max(least, lately);
       if (excess > SILENCE_LEEWAY) this._shift("shed", -this.sound.shortenSilence(excess));
-      else if (this.prebuffer - least > SILENCE_LEEWAY && this.waits.at(-1) < this.prebuffer)
-        this._shift("added", this.sound.lengthenSilence(this.prebuffer - least));
+      else if (least < -SILENCE_LEEWAY && this.waits.at(-1) < this.prebuffer)
+        this._shift("added", this.sound.lengthenSilence(Math.min(-least, MOST_WAITING - this.waits.at(-1))));
     }
 
-    _steerSpeech() {
-      const standing = this.waits.slice(-STANDING_FRAMES);
-      const excess = Math.min(...standing) - this.prebuffer;
-      const lack = this.prebuffer - Math.max(...standing);
-      if (excess > MOST_SPEECH_EXCESS) this._shift("dropped", -this.sound.shortenSpeech());
-      else if (lack > MOST_SPEECH_LACK) this._shift("added", this.sound.lengthenSpeech());
+    _steerSpeech(lately) {
+      const most = Math.max(...this.waits.slice(-STANDING_FRAMES)) - this.prebuffer;
+      const excess = Math.max(this._leastOf(REMEMBERED_FRAMES) - this.prebuffer, lately);
+      if (excess > SPEECH_LEEWAY) this._shift("dropped", -this.sound.shortenSpeech());
+      else if (most < -SPEECH_LEEWAY) this._shift("added", this.sound.lengthenSpeech());
+    }
+
+    // What was left when the last frames came, at the worst.
+    _leastOf(frames) {
+      return Math.min(...this.waits.slice(-frames));
     }
 
     // Too much by far: silence goes first, then the oldest.
     _cutBack(most) {
       const held = Math.min(this.holding, most);
       this.holding -= held;
-      const silent = held + this.sound.shortenSilence(most - held);
+      const silent = this.sound.shortenSilence(most - held);
+      this._shift("held", -held);
       this._shift("shed", -silent);
       if (this.waiting <= MOST_WAITING + FRAME) return;
-      this.sound.dropOldest(most - silent);
-      this._shift("dropped", silent - most);
+      this.sound.dropOldest(most - held - silent);
+      this._shift("dropped", held + silent - most);
     }
 
     // So many samples more or less wait now; had they before, the frames would have found it so.

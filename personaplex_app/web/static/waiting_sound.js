@@ -59,6 +59,7 @@
 
     // Plays a part of the first quiet place twice, at most so many samples; returns how many.
     lengthenSilence(most) {
+      this._moveToFront();
       for (let quiet = this._quietAfter(this.head); quiet; quiet = this._quietAfter(quiet.after)) {
         const here = Math.min(most, quiet.after - quiet.at - SPLICE);
         if (here <= 0) continue;
@@ -76,6 +77,7 @@
     }
 
     lengthenSpeech() {
+      this._moveToFront();
       const { early, late } = this._alike();
       this._splice(late, early);
       return late - early;
