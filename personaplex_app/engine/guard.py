@@ -68,4 +68,11 @@ class Guard:
                 self._on_hung()
                 return
             if taken > STALL_SECONDS:
-                self._on_stall()
+                self._tell()
+
+    def _tell(self) -> None:
+        """Whoever cannot be told must not end the watch."""
+        try:
+            self._on_stall()
+        except Exception:
+            log.exception("a stall could not be told")

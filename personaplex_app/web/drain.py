@@ -12,6 +12,7 @@ import logging
 import os
 import queue
 import signal
+import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, Protocol
 
@@ -57,6 +58,11 @@ class ServerLoop:
         self.running = asyncio.get_running_loop()
         async with self._inner(app) if self._inner else contextlib.nullcontext():
             yield
+
+
+def end_on_sigterm() -> None:
+    """Until there is anybody to see out, SIGTERM just ends; the first process of a container would not hear it else."""
+    signal.signal(signal.SIGTERM, lambda caught, frame: sys.exit(0))
 
 
 def closing_sentence(seconds: float) -> str:

@@ -35,7 +35,7 @@ from personaplex_app.web.catalogue import (
     TOY_NOTICE,
     Catalogue,
 )
-from personaplex_app.web.drain import ServerLoop, serve_until_told, until_quiet
+from personaplex_app.web.drain import ServerLoop, end_on_sigterm, serve_until_told, until_quiet
 from personaplex_app.web.front import Front, build_front
 from personaplex_app.web.health import Health, health_routes
 from personaplex_app.web.peers import use_clear_encoder, use_small_jitter_buffer
@@ -131,6 +131,7 @@ def _check_address(host: str, port: int) -> None:
 
 def serve(settings: Settings) -> None:
     """Assembles and serves until a signal has emptied the house; raises InvalidInput for what cannot be used."""
+    end_on_sigterm()
     os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
     importlib.import_module("pandas")  # gradio's queue would import it in the first call: two seconds of broken sound
     use_small_jitter_buffer()

@@ -6,6 +6,8 @@ import asyncio
 import contextlib
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -15,7 +17,7 @@ from typing import Any
 import httpx
 import pytest
 from support.engine import until
-from support.served import Served, serving
+from support.served import ROOT, Served, serving
 from support.socket_talk import dialled, talking
 
 from personaplex_app.engine.tick_loop import CLOSING
@@ -48,9 +50,17 @@ def loop() -> Iterator[asyncio.AbstractEventLoop]:
     thread = threading.Thread(target=loop.run_forever, name="server", daemon=True)
     thread.start()
     yield loop
+    asyncio.run_coroutine_threadsafe(_end_tasks(), loop).result(5)
     loop.call_soon_threadsafe(loop.stop)
     thread.join(5)
     loop.close()
+
+
+async def _end_tasks() -> None:
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in left:
+        task.cancel()
+    await asyncio.gather(*left, return_exceptions=True)
 
 
 @contextlib.contextmanager
@@ -211,3 +221,18 @@ def test_a_second_sigterm_ends_a_server_full_of_talks_at_once() -> None:
         talk.wait("warning", 2.0, code="draining")
         server.process.send_signal(signal.SIGTERM)
         _ended_well(server, 3.0, 128 + signal.SIGTERM)
+
+
+def test_sigterm_while_the_model_loads_ends_the_process_without_a_fuss() -> None:
+    script = (
+        "import time, personaplex_app.web.server as server\n"
+        "from personaplex_app.cli import main\n"
+        "server.make_stepper = lambda settings: (print('loading', flush=True), time.sleep(60))\n"
+        "main(['serve', '--engine', 'echo'])\n"
+    )
+    command = [sys.executable, "-W", "ignore", "-c", script]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None and process.stdout.readline() == "loading\n"
+        process.terminate()
+        told, failed = process.communicate(timeout=10)
+    assert (process.returncode, told, failed) == (0, "", "")

@@ -14,6 +14,7 @@ from support.engine import until
 from support.served import Served, serving
 from support.socket_talk import SocketTalk, dialled, talking
 
+from personaplex_app.engine.guard import Guard
 from personaplex_app.engine.tick_loop import ENGINE_DEAD, STEP_FAILED
 from personaplex_app.web.health import STALLED
 from personaplex_app.web.server import FATAL_EXIT_CODE, LAST_WORDS_SECONDS
@@ -83,6 +84,21 @@ def test_a_late_step_is_told_to_who_talks_and_to_the_supervisor(house: House) ->
         assert "has not answered" not in states[-1], "and it is forgotten"
         one.say("stop")
         one.wait("ended", code="stopped")
+
+
+def test_the_watch_goes_on_though_somebody_cannot_be_told() -> None:
+    told: list[str] = []
+
+    def cannot_be_told() -> None:
+        told.append("stalled")
+        raise RuntimeError("this one cannot be told")
+
+    guard = Guard(cannot_be_told, lambda: told.append("hung"), time.monotonic)
+    guard.start()
+    with guard.working(1.2):
+        until(lambda: "hung" in told, 5.0, "given up")
+    guard.stop()
+    assert told.count("stalled") > 1 and told.count("hung") == 1
 
 
 def test_a_failed_step_ends_its_talks_in_words_and_newcomers_are_served(house: House) -> None:
