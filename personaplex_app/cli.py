@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from personaplex_app.errors import PersonaplexError, ServerFault
+from personaplex_app.load_command import add_load
 from personaplex_app.render_command import add_render
 from personaplex_app.settings import add_model_flags, add_serve_flags, environment, read_settings
 from personaplex_app.talk_command import add_talk
@@ -30,6 +31,7 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     add_render(commands)
     add_talk(commands)
+    add_load(commands)
     serve = commands.add_parser("serve", help="the page (what app.py runs)")
     add_serve_flags(serve)
     add_model_flags(serve)

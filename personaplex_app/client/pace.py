@@ -27,7 +27,7 @@ class Pace:
         clock: Callable[[], float] = time.monotonic,
         start: float | None = None,
     ) -> None:
-        self._step = step_seconds
+        self.step_seconds = step_seconds
         self._clock = clock
         self.start = clock() if start is None else start
         self.pieces = 0
@@ -37,14 +37,14 @@ class Pace:
     @property
     def due(self) -> float:
         """When the next piece is due."""
-        return self.start + self.pieces * self._step
+        return self.start + self.pieces * self.step_seconds
 
     def take(self) -> float:
         """Counts the next piece as sent now; returns how late it is, in seconds."""
         late = max(0.0, self._clock() - self.due)
         self.pieces += 1
         self.worst_seconds = max(self.worst_seconds, late)
-        self.late += late > self._step
+        self.late += late > self.step_seconds
         return late
 
     def resume(self) -> None:

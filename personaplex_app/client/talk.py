@@ -7,7 +7,6 @@ Must not know: sockets, where the sound comes from or goes to.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -141,12 +140,17 @@ class Talk:
             raise self._course.failure
         return piece
 
-    async def __aiter__(self) -> AsyncIterator[Event]:
+    def __aiter__(self) -> Talk:
+        return self
+
+    async def __anext__(self) -> Event:
         """Everything but sound, until the talk is over; raises as `started` does where it failed."""
-        while (event := await self._exchange.events.get()) is not None:
-            yield event
+        event = await self._exchange.events.get()
+        if event is not None:
+            return event
         if self._course.failure is not None:
             raise self._course.failure
+        raise StopAsyncIteration
 
     async def set(self, **choices: Any) -> None:
         """New sampling during the talk; what cannot be used comes back as the event `Refused`."""
