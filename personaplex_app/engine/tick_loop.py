@@ -17,6 +17,7 @@ from personaplex_app.engine.ports import SavedSlot, Stepper, StepResult
 from personaplex_app.engine.roster import Roster
 from personaplex_app.engine.scheduler import TickPlan
 from personaplex_app.engine.session import Session, SessionState
+from personaplex_app.thread_names import name_thread
 
 log = logging.getLogger(__name__)
 
@@ -80,6 +81,7 @@ class TickLoop:
     # The tick thread.
 
     def _run(self) -> None:
+        name_thread("tick")
         try:
             while not self._stopping and not self.failed:
                 self._let_go()

@@ -16,6 +16,8 @@ import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, Protocol
 
+from personaplex_app.thread_names import name_thread
+
 log = logging.getLogger(__name__)
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -56,6 +58,7 @@ class ServerLoop:
     async def lifespan(self, app: Any) -> AsyncIterator[None]:
         """For FastAPI's argument `lifespan`."""
         self.running = asyncio.get_running_loop()
+        name_thread("event-loop")
         async with self._inner(app) if self._inner else contextlib.nullcontext():
             yield
 
