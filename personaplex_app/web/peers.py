@@ -13,6 +13,7 @@ import aiortc.codecs
 import aiortc.rtcrtpreceiver
 import numpy as np
 from aiortc.jitterbuffer import JitterFrame
+from aiortc.mediastreams import MediaStreamError
 from av import AudioFrame
 
 from personaplex_app.web.arrivals import MOST_PATIENCE, ArrivalCounters, InOrder
@@ -95,7 +96,7 @@ def _use_covering_decoder() -> None:
 
 
 def use_clear_encoder() -> None:
-    """Opus encoders made from now on keep the waveform, and 4 ms less delay.
+    """Opus encoders made from now on keep the waveform, and 4 ms less delay; a call that we end leaves no traceback.
 
     aiortc asks for `voip`, whose filters turn the phase of low voices: correlation with the input 0.957, not 0.998.
     """
@@ -109,5 +110,10 @@ def use_clear_encoder() -> None:
         def __init__(self) -> None:
             super().__init__()
             self.codec.options = {"application": "lowdelay"}
+
+        def pack(self, packet: Any) -> Any:
+            if packet is None:  # FastRTC's track hands over nothing once we closed the call
+                raise MediaStreamError
+            return super().pack(packet)
 
     aiortc.codecs.OpusEncoder = ClearEncoder

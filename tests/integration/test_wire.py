@@ -16,6 +16,7 @@ import aiortc.jitterbuffer
 import aiortc.rtcrtpreceiver
 import numpy as np
 import pytest
+from aiortc.mediastreams import MediaStreamError
 from aiortc.rtp import RtpPacket
 from av import AudioFrame
 from support.signals import aligned_correlation
@@ -123,3 +124,9 @@ def test_opus_encoders_keep_the_waveform() -> None:
     assert aiortc.codecs.OpusEncoder is once
     encoder = aiortc.codecs.get_encoder(OPUS)
     assert encoder.codec.options == {"application": "lowdelay"}
+
+
+def test_a_track_that_has_ended_is_no_failure_of_the_encoder() -> None:
+    use_clear_encoder()
+    with pytest.raises(MediaStreamError):  # what aiortc takes as an end; anything else it logs with a traceback
+        aiortc.codecs.get_encoder(OPUS).pack(None)
