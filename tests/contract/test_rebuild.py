@@ -69,8 +69,10 @@ def test_a_restored_row_goes_on_as_the_original_through_a_rebuild(
     model = _model(mini_weights, mini_checkpoint, reference)
     for frame in range(120):  # in the middle of the first rebuild
         model.advance(_codes(frame), [True])
-    saved = model.save(0)
+    saved = model.save(0).moved(torch.clone)
     assert saved.rebuild is not None and saved.rebuild.wanted is not None
+    past = sum(tensor.nbytes for tensor in saved.rebuild.tensors)
+    assert len(saved.rebuild.recent) == KEPT_FRAMES and saved.bytes > saved.kv.nbytes + past > saved.kv.nbytes
     first = [model.advance(_codes(frame), [True]).codes.clone() for frame in range(120, 260)]
     model.reset(0)
     assert not model.state.kv.any()

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from support.golden import GREEDY
+from support.variants import with_config
 
 from personaplex_app.assemble import build_stepper
 from personaplex_app.audio import FRAME_SAMPLES
@@ -96,6 +98,71 @@ def test_a_restored_slot_goes_on_as_the_original(stranger: SpeechStepper, target
     _talk(stranger, target, _sound(5, 10))
     stranger.restore(target, saved)
     assert _same(_talk(stranger, target, _sound(2, 25)), original)
+
+
+@pytest.mark.parametrize("sampling", [GREEDY, SamplingSettings()], ids=["greedy", "seeded"])
+def test_a_slot_that_was_put_away_goes_on_as_if_nothing_had_been(
+    stranger: SpeechStepper, sampling: SamplingSettings
+) -> None:
+    """Out of its slot, into the host's memory, and back after a stranger has used the slot."""
+    choices = Choices(CHOICES.prompt, CHOICES.voice, sampling, 7)
+    sound = _sound(1, 60)
+    stranger.prime(0, stranger.open(choices))
+    through = _talk(stranger, 0, sound)
+    assert len({step.text_token for step in through}) > 3
+    stranger.prime(0, stranger.open(choices))
+    broken = _talk(stranger, 0, sound[:25])
+    saved = stranger.save(0).to_host()
+    stranger.release(0)
+    stranger.prime(0, stranger.open(Choices("Another stranger.", "none", GREEDY, 2)))
+    _talk(stranger, 0, _sound(5, 10), beside=_sound(6, 10))
+    stranger.restore(0, saved.to_device())
+    assert _same(broken + _talk(stranger, 0, sound[25:], beside=_sound(7, 35)), through)
+
+
+def test_a_slot_put_away_in_the_middle_of_a_rebuild_goes_on(
+    mini_directory: Path, tmp_path: Path, cache_outside_home: Path
+) -> None:
+    """The past that a model with a short trained one rebuilds beside the talk is part of the slot."""
+    directory = with_config(mini_directory, tmp_path / "short", lambda config: config.update(trained_positions=200))
+    stepper = build_stepper(EngineChoice(str(directory), cache_outside_home, device="cpu", precision="float32"))
+    stepper.prime(0, stepper.open(CHOICES))
+    _talk(stepper, 0, _sound(1, 60))
+    positions = [stepper.language.state.position_host[0]]
+    saved = stepper.save(0).to_host()
+    assert saved.language.rebuild is not None and saved.language.rebuild.shadow is not None
+    first = _talk(stepper, 0, _sound(2, 90))
+    positions.append(stepper.language.state.position_host[0])
+    assert positions[1] < positions[0] + 90, "the rebuilt past was swapped in"
+    stepper.release(0)
+    stepper.restore(0, saved.to_device())
+    assert _same(_talk(stepper, 0, _sound(2, 90)), first)
+
+
+def test_a_saved_slot_says_how_large_it_is_and_grows_with_the_talk(stepper: SpeechStepper) -> None:
+    stepper.prime(0, stepper.open(CHOICES))
+    sizes = []
+    for _ in range(3):
+        saved = stepper.save(0)
+        kv, codec = saved.language.kv, sum(tensor.nbytes for tensor in saved.codec)
+        assert kv.nbytes + codec < saved.bytes < kv.nbytes + codec + 10_000
+        sizes.append(saved.bytes)
+        _talk(stepper, 0, _sound(1, 4))
+    per_position = saved.language.kv[:, :, :, 0].nbytes
+    assert sizes[2] - sizes[1] == sizes[1] - sizes[0] == 4 * per_position
+
+
+def test_steps_leave_a_saved_slot_as_it_is(stepper: SpeechStepper) -> None:
+    stepper.prime(0, stepper.open(CHOICES))
+    _talk(stepper, 0, _sound(1, 5))
+    saved = stepper.save(0)
+    before = [tensor.clone() for tensor in (*saved.language.tensors, *saved.codec)]
+    _talk(stepper, 0, _sound(2, 5))
+    stepper.restore(1, saved)
+    _talk(stepper, 1, _sound(3, 5))
+    stepper.release(0)
+    after = [*saved.language.tensors, *saved.codec]
+    assert all(torch.equal(one, other) for one, other in zip(before, after, strict=True))
 
 
 def test_a_released_slot_is_as_new(stepper: SpeechStepper, cache_outside_home: Path) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 
 import pytest
-from support.engine import ProbeStepper, Talker, join_talking, pace, until
+from support.engine import BROKEN, ProbeStepper, Talker, join_talking, pace, until
 
 from personaplex_app.audio import FRAME_RATE_HZ, FRAME_SECONDS
 from personaplex_app.engine.facade import Engine
+from personaplex_app.engine.loop_events import TickReport
 from personaplex_app.engine.session import HEARD_FRAMES
 from personaplex_app.web.call_view import status_words
 
@@ -119,3 +120,53 @@ def test_the_engine_s_speed_is_measured() -> None:
         talker = join_talking(engine)
         pace(6, lambda index: talker.say(1), [talker])
         assert 30 <= engine.status.step_ms < 80
+
+
+def test_the_speed_is_known_before_anybody_talks() -> None:
+    stepper = ProbeStepper(slots=2, step_seconds=0.03)
+    engine = Engine(stepper)
+    assert engine.status.step_ms == 0
+    measured = engine.measure(3)
+    assert 30 <= measured < 80 and engine.status.step_ms == measured
+    assert len(stepper.heard) == 3 and {(heard.slot, heard.value) for heard in stepper.heard} == {(0, 0.0)}
+    assert not stepper.sampling and not stepper.counts and engine.status.free == 2, "and the slot is as new"
+    with engine:
+        assert engine.status.step_ms == measured
+        with pytest.raises(RuntimeError, match="belongs to the tick thread"):
+            engine.measure()
+
+
+@pytest.mark.parametrize("method", ["prime", "step", "release"])
+def test_a_stepper_that_fails_while_it_is_measured_says_so(method: str) -> None:
+    stepper = ProbeStepper(slots=1)
+    stepper.fails.add(method)
+    with pytest.raises(RuntimeError, match=BROKEN):
+        Engine(stepper).measure()
+
+
+def test_each_tick_is_reported_with_who_talked_and_who_was_passed_over() -> None:
+    reports: list[TickReport] = []
+    with Engine(ProbeStepper(slots=3, step_seconds=0.01), on_tick=reports.append) as engine:
+        talkers = [join_talking(engine) for _ in range(2)]
+        assert engine.status.talking == 2
+        pace(20, lambda index: [talker.say(1) for talker in talkers[: 1 + index % 2]], talkers)
+        engine.leave(talkers[1].session)
+        until(lambda: engine.status.free == 2)
+        assert engine.status.talking == 1
+    counters = [talker.session.counters for talker in talkers]
+    assert {report.talking for report in reports} <= {1, 2} and any(report.talking == 2 for report in reports)
+    assert sum(report.missed for report in reports) == sum(each.missed for each in counters) > 0
+    assert sum(report.talking - report.missed for report in reports) == sum(each.stepped for each in counters)
+    assert all(report.seconds >= 0.01 for report in reports)
+
+
+def test_whoever_counts_ticks_cannot_end_talks(caplog: pytest.LogCaptureFixture) -> None:
+    def fail(report: TickReport) -> None:
+        raise RuntimeError("a metric that is none")
+
+    with Engine(ProbeStepper(slots=1), on_tick=fail) as engine:
+        talker = join_talking(engine)
+        pace(3, lambda index: talker.say(1), [talker])
+        until(lambda: talker.values.count(1) >= 3)
+        assert not engine.status.failed
+    assert "a tick could not be reported" in caplog.text

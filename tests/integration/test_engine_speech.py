@@ -6,7 +6,7 @@ Alone in the same slot: the random miniature's codec has entries 1e-6 apart, and
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +16,7 @@ from support.golden import GREEDY
 
 from personaplex_app.assemble import build_stepper
 from personaplex_app.audio import FRAME_SAMPLES, Pcm
-from personaplex_app.controls import Choices
+from personaplex_app.controls import Choices, SamplingSettings
 from personaplex_app.engine.facade import Engine
 from personaplex_app.engine.session import HEARD_FRAMES, Session
 from personaplex_app.model.stepper import Opening, SpeechStepper, Step
@@ -140,3 +140,29 @@ def test_a_slot_s_next_tenant_says_what_it_says_in_a_fresh_one(stepper: SpeechSt
     _until_done(follower)
     engine.stop()
     _assert_same(follower, _alone(stepper, follower))
+
+
+@pytest.mark.parametrize("sampling", [GREEDY, SamplingSettings()], ids=["greedy", "seeded"])
+def test_a_talk_that_broke_off_twice_says_what_it_says_unbroken(
+    stepper: SpeechStepper, engine: Engine, sampling: SamplingSettings
+) -> None:
+    """Beside another, and each time after a stranger has used its slot: the same slot, as a row rounds by its place."""
+    talk = _join(engine, replace(TEACHER, sampling=sampling), _sound(5, 12))
+    other = _join(engine, ASTRONAUT, _sound(6, 60))
+    for seed in (7, 8):
+        _until_done(talk, beside=other)
+        engine.leave(talk.session, "lost", park=True)
+        until(lambda: engine.status.free == 1)
+        stranger = _join(engine, replace(ASTRONAUT, seed=seed), _sound(seed, 3))
+        _until_done(stranger, beside=other)
+        engine.leave(stranger.session)
+        until(lambda: engine.status.free == 1)
+        talk.session = engine.resume(talk.session.grant)
+        until(lambda: is_talking(talk.session), 20, "restoring")
+        assert talk.session.tenancy.slot == stranger.session.tenancy.slot == 0
+        talk.sound = np.concatenate([talk.sound, _sound(seed + 10, 12)])
+    _until_done(talk, beside=other)
+    engine.stop()
+    _assert_same(talk, _alone(stepper, talk))
+    other.sound = other.sound[: len(other.session.text_tokens)]
+    assert len(other.sound) > 36 and other.session.text_tokens == _alone(stepper, other).tokens[0].tolist()
