@@ -58,8 +58,9 @@ class FrontDesk:
         self.engine = engine
         self.metrics = metrics
         self.call_limits = call_limits or CallLimits()
-        self._admission = Admission(engine.status.slots, lambda: engine.status.free, time.monotonic, limits)
+        self._admission = Admission(engine.status.slots, self._free, time.monotonic, limits)
         self._talks: dict[str, Talk] = {}
+        self._joining = 0
         self._draining = ""
         self._look: asyncio.Task[None] | None = None
 
@@ -72,6 +73,10 @@ class FrontDesk:
         """The desk at a glance."""
         talking = sum(talk.ticket.state is TicketState.LIVE for talk in self._talks.values())
         return DeskStatus(len(self._admission.waiting), talking, self._draining)
+
+    def _free(self) -> int:
+        """Slots that nobody holds; who is being joined takes one in a moment."""
+        return self.engine.status.free - self._joining
 
     def ask(self, visitor: str, address: str, choices: Choices) -> Talk:
         """A new talk, admitted or in the line; raises NoCapacity or ServerFault in words."""
@@ -129,18 +134,15 @@ class FrontDesk:
         if talk.entering:
             raise NoCapacity("This talk is being connected already.", code="no_ticket")
         self._admission.enter(talk.ticket)
-        talk.entering = True
         self._take_path(talk, path)
         returning = talk.choices is None
         try:
-            await talk.join(self.engine, self.call_limits)
+            await self._join(talk)
         except PersonaplexError as error:
             if returning:
                 self.metrics.resumed(error.code)
             self._end(talk, error.code, error.sentence)
             raise
-        finally:
-            talk.entering = False
         assert talk.session is not None
         seconds = time.monotonic() - talk.admitted_at
         talk.meter = self.metrics.connected(path, seconds, talk.session.counters if returning else None)
@@ -148,6 +150,17 @@ class FrontDesk:
             self.metrics.resumed("resumed")
         if talk.ended is not None:  # left while it joined
             self.engine.leave(talk.session, talk.ended[1], park=talk.ended[0] == "lost")
+            talk.meter.ended(talk.ended[0])
+
+    async def _join(self, talk: Talk) -> None:
+        talk.entering = True
+        self._joining += 1
+        try:
+            await talk.join(self.engine, self.call_limits)
+        finally:
+            self._joining -= 1
+            talk.entering = False
+            talk.last_packet_at = time.monotonic()  # nobody listened until now
 
     def _take_path(self, talk: Talk, path: str) -> None:
         talk.path = path
@@ -225,7 +238,7 @@ class FrontDesk:
             return
         if talk.session is not None and talk.session.state is SessionState.ENDED:
             self._ended_by_engine(talk)
-        elif time.monotonic() - talk.last_packet_at > SILENT_PATH_SECONDS:
+        elif not talk.entering and time.monotonic() - talk.last_packet_at > SILENT_PATH_SECONDS:
             self.lose(talk)
         else:
             self._keep_time(talk)

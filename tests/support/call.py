@@ -1,4 +1,4 @@
-"""A call without a browser: what FastRTC does with our handler, done by hand, at the pace of time.
+"""A call without a browser: a ticket from the desk, and what FastRTC does with our handler, at the pace of time.
 
 The microphone sends a packet each 20 ms, the pump calls `emit` as fast as it returns, the player takes a packet each
 20 ms from the queue whose depth the handler reads.
@@ -7,41 +7,31 @@ The microphone sends a packet each 20 ms, the pump calls `emit` as fast as it re
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pytest
-from fastrtc import AdditionalOutputs, CloseStream
+from fastrtc import CloseStream
 from fastrtc.utils import Context, current_context
-from support.engine import is_talking
+from support.engine import CHOICES, is_talking
 
 from personaplex_app.audio import Pcm, int16_from_float
+from personaplex_app.controls import Choices
+from personaplex_app.engine.admission import Limits
+from personaplex_app.engine.call_clock import CallLimits
 from personaplex_app.engine.facade import Engine
 from personaplex_app.engine.session import Session
-from personaplex_app.web.call_view import CallView
-from personaplex_app.web.calls import Calls
-from personaplex_app.web.form import FIELDS
+from personaplex_app.metrics import Metrics
+from personaplex_app.web.desk import FrontDesk
 from personaplex_app.web.handler import WIRE_RATE_HZ, CallHandler
+from personaplex_app.web.talk import Talk
 
 PACKET_SAMPLES = WIRE_RATE_HZ // 50
 PACKET_SECONDS = 0.02
-GOOD = {
-    "prompt": "",
-    "voice": "none",
-    "audio_temperature": 0.8,
-    "text_temperature": 0.7,
-    "audio_top_k": 250,
-    "text_top_k": 25,
-    "repetition_penalty": 1.0,
-    "seed": "7",
-}
-
-
-def args(**changed: Any) -> list[Any]:
-    """The page's values as gradio posts them."""
-    return [{**GOOD, **changed}[name] for name in FIELDS]
 
 
 class Track:
@@ -54,55 +44,73 @@ class Track:
         """FastRTC hands this bound method to the handler."""
 
 
-class Call:
-    """One visitor's connection; use inside a running event loop."""
+@dataclass
+class FakePeers:
+    """What a call's handler sees of the signalling.
 
-    def __init__(self, engine: Engine, calls: Calls | None = None, name: str = "call-1") -> None:
-        self.calls = calls or Calls()
+    Attributes:
+        cookies: whose cookie came with which connection's offer. closed: connections that were closed, in order.
+    """
+
+    cookies: dict[str, str] = field(default_factory=dict)
+    closed: list[str] = field(default_factory=list)
+
+    def visitor(self, webrtc_id: str) -> str | None:
+        return self.cookies.get(webrtc_id)
+
+    async def close(self, webrtc_id: str) -> None:
+        self.closed.append(webrtc_id)
+
+
+class Call:
+    """One visitor's ticket and connection; use inside a running event loop.
+
+    Attributes:
+        goodbyes: sentences that the connection ended with. played: packets, float32 [960].
+    """
+
+    def __init__(self, desk: FrontDesk, name: str = "anna", choices: Choices = CHOICES) -> None:
+        self.desk = desk
         self.name = name
-        self.closed_peers: list[str] = []
-        self.handler = CallHandler(engine, self.calls, self._close_peer).copy()
+        self.choices = choices
+        self.peers = FakePeers({name: name})
+        self.talk: Talk | None = None
+        self.handler = CallHandler(desk, self.peers).copy()
         self.track = Track()
         self.handler._clear_queue = self.track.clear_queue
         self.goodbyes: list[str] = []
-        self.views: list[CallView] = []
         self.played: list[Pcm] = []
         self.longest_ms = 0.0
         self.tasks: list[asyncio.Task[Any]] = []
         current_context.set(Context(webrtc_id=name))
 
-    async def _close_peer(self, webrtc_id: str) -> None:
-        self.closed_peers.append(webrtc_id)
-        await self.handler.shutdown()
-
     @property
     def session(self) -> Session:
-        assert self.handler._session is not None
-        return self.handler._session
+        assert self.talk is not None and self.talk.session is not None
+        return self.talk.session
 
     @property
-    def shown(self) -> CallView:
-        """What the handler last sent to the page."""
-        return self.views[-1] if self.views else CallView()
+    def end(self) -> tuple[str, str] | None:
+        """How the talk ended: code and sentence."""
+        return self.talk.ended if self.talk else None
 
-    @property
-    def view(self) -> CallView:
-        view = self.calls.view(self.name)
-        assert view is not None
-        return view
+    def ask(self) -> str:
+        """A place at the desk; the ticket."""
+        self.talk = self.desk.ask(self.name, "somewhere", self.choices)
+        return self.talk.ticket.secret
 
-    def start(self, values: list[Any] | None = None, microphone: Callable[[int], Pcm] | None = None) -> None:
-        """Connects; values None: the page's settings do not arrive. Microphone: packet number to float32 [960]."""
+    def start(self, ticket: str | None = None, microphone: Callable[[int], Pcm] | None = None) -> None:
+        """Connects; ticket None: the page's box does not arrive. Microphone: packet number to float32 [960]."""
         self.tasks = [asyncio.create_task(self.handler.start_up()), asyncio.create_task(self._pump())]
         self.tasks.append(asyncio.create_task(self._play()))
         if microphone is not None:
             self.tasks.append(asyncio.create_task(self._speak(microphone)))
-        if values is not None:
-            self.handler.set_args(["__webrtc_id__", *values])
+        if ticket is not None:
+            self.bring(ticket)
 
-    def move(self, **changed: Any) -> None:
-        """The visitor moves something on the page."""
-        self.handler.set_args(["__webrtc_id__", *args(**changed)])
+    def bring(self, ticket: str) -> None:
+        """The page's box comes, as gradio posts it."""
+        self.handler.set_args(["__webrtc_value__", self.name, ticket])
 
     async def stop(self) -> None:
         """The connection is over."""
@@ -119,8 +127,6 @@ class Call:
             emitted = await self.handler.emit()
             if isinstance(emitted, CloseStream):
                 self.goodbyes.append(emitted.msg)
-            elif isinstance(emitted, AdditionalOutputs):
-                self.views += emitted.args
             elif emitted is not None:
                 self._queue(*emitted)
             await asyncio.sleep(0)
@@ -144,10 +150,22 @@ class Call:
             await self.handler.receive((WIRE_RATE_HZ, packet.reshape(1, -1)))
 
 
-async def talking(call: Call, values: list[Any] | None = None) -> None:
-    """Connects with a silent microphone and waits until the talk runs."""
-    call.start(values or args(), hush)
-    await eventually(lambda: call.handler._session and is_talking(call.session), what="talking")
+@contextlib.asynccontextmanager
+async def open_desk(
+    engine: Engine, limits: Limits | None = None, call_limits: CallLimits | None = None
+) -> AsyncIterator[FrontDesk]:
+    """A front desk that looks after its talks until the block is left."""
+    desk = FrontDesk(engine, Metrics(), limits, call_limits)
+    try:
+        yield desk
+    finally:
+        await desk.close()
+
+
+async def talking(call: Call, microphone: Callable[[int], Pcm] | None = None) -> None:
+    """Asks, connects with a silent microphone, or this one, and waits until the talk runs."""
+    call.start(call.ask(), microphone or hush)
+    await eventually(lambda: call.talk and call.talk.session and is_talking(call.session), what="talking")
 
 
 async def beats() -> Any:
