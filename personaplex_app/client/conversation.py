@@ -62,7 +62,8 @@ class Conversation:
         path: `socket`, or `webrtc` where somebody else takes the ticket and carries the sound.
     Attributes:
         ended: the server's last word, where it had one. failure: why there is no talk, or no talk any more.
-        begun: whether sound has ever travelled. retry: whether to come back a little later, on a fresh socket.
+        begun: whether sound has ever travelled. losses: how often the connection was lost.
+        retry: whether to come back a little later, on a fresh socket.
     """
 
     def __init__(self, choices: Mapping[str, Any], path: str = "socket") -> None:
@@ -72,6 +73,7 @@ class Conversation:
         self.state: TalkState | None = None
         self.transcript = ""
         self.begun = False
+        self.losses = 0
         self.retry = False
         self._choices = dict(choices)
         self._path = path
@@ -158,6 +160,7 @@ class Conversation:
             return
         self.phase, self.retry = Phase.CUT_OFF, False
         if self._cut_off_at is None:
+            self.losses += 1
             self._cut_off_at = now
 
     def next_attempt(self, now: float) -> float:

@@ -71,6 +71,11 @@ class Talk:
         return self._course.begun
 
     @property
+    def losses(self) -> int:
+        """How often the connection was lost and had to be found again."""
+        return self._course.losses
+
+    @property
     def talking(self) -> bool:
         """Whether sound travels now."""
         return self._course.phase is Phase.TALKING

@@ -74,7 +74,7 @@ class Call:
     def note_end(self, talk: Talk) -> None:
         """The call ends here; what the server says of it is kept."""
         self._until = time.monotonic()
-        self.result.unsent = talk.unsent
+        self.result.unsent, self.result.losses = talk.unsent, talk.losses
         if talk.round_trip_seconds is not None:
             self.result.round_trip_ms = round(1000 * talk.round_trip_seconds, 2)
         if talk.state is not None:

@@ -39,6 +39,7 @@ class CallResult:
         connect_ms: from the question to the talk. heard_seconds: sound that came. gaps, gap_ms: where it ran dry.
         delays_ms: of each burst that was heard again. bursts: how many should have been.
         late_pieces, worst_late_ms: how well this caller kept its own schedule. packets_lost: of RTP, for WebRTC.
+        losses: of the socket, found again or not.
     """
 
     number: int
@@ -57,6 +58,7 @@ class CallResult:
     late_pieces: int = 0
     worst_late_ms: float = 0.0
     unsent: int = 0
+    losses: int = 0
     packets_lost: int | None = None
     round_trip_ms: float | None = None
     counters: dict[str, Any] = field(default_factory=dict)

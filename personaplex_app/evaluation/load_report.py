@@ -72,6 +72,7 @@ def summary(results: Sequence[CallResult]) -> dict[str, Any]:
         "own_late_pieces": sum(result.late_pieces for result in begun),
         "own_worst_late_ms": max((result.worst_late_ms for result in begun), default=0.0),
         "unsent": sum(result.unsent for result in begun),
+        "losses": sum(result.losses for result in begun),
     }
 
 
@@ -108,6 +109,8 @@ def as_text(load: Load) -> str:
     counts = ", ".join(f"{total[name]} {name}" for name in OUTCOMES)
     lines = [f"{total['calls']} calls, {load.seconds:g} s together: {counts}"]
     lines += [f"  {count} {reason}" for reason, count in list(total["reasons"].items())[:MOST_REASONS]]
+    if total["losses"]:
+        lines.append(f"  {total['losses']} lost connections, to be found again by the talk's grant")
     lines += ["", _HEAD] + [_row(kind, summary(results)) for kind, results in _by_kind(load.results).items()]
     if len(_by_kind(load.results)) > 1:
         lines.append(_row("all", total))

@@ -74,7 +74,7 @@ class Mouth:
 def _burst(pitch_hz: float, rate_hz: int) -> Pcm:
     length = round(BURST_SECONDS * rate_hz)
     wave = np.hanning(length) * np.sin(2 * np.pi * pitch_hz * np.arange(length) / rate_hz)
-    return (LOUDNESS * wave).astype(np.float32)
+    return np.asarray(LOUDNESS * wave, dtype=np.float32)
 
 
 def _loop_of(speech: Pcm, rate_hz: int) -> Pcm:
