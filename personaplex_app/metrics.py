@@ -37,7 +37,7 @@ RESUMES = ("resumed", "grant_unknown", "no_capacity", "server_fault")
 HEARD_FATES = ("heard", "heard_dropped", "silence_filled", "spoken_dropped")
 PACING_FATES = ("filled_packets", "torn", "shed_packets", "added_packets", "shed_speech_packets", "dropped_frames")
 # A tick's budget is one frame: 40 ms and 64 ms (0.5 and 0.8) are the median and the 99th percentile that we promise,
-# 12.5 is a stall that is told, 125 a step that is given up.
+# 12.5 the second within which a stall is told, 125 a step that is given up.
 FRAME_BUDGETS = (0.1, 0.2, 0.25, 0.5, 0.75, 0.8, 1.0, 1.25, 1.5, 2.0, 5.0, 12.5, 125.0)
 TICK_BUCKETS_SECONDS = tuple(round(budget * FRAME_SECONDS, 4) for budget in FRAME_BUDGETS)
 PRIME_BUCKETS_SECONDS = (0.05, 0.1, 0.3, 1.0, 2.0, 5.0, 10.0, 30.0, 120.0)

@@ -14,7 +14,7 @@ from personaplex_app.audio import FRAME_SECONDS
 
 log = logging.getLogger(__name__)
 
-STALL_SECONDS = 0.8  # work that takes longer is told to those who wait for it
+STALL_SECONDS = 0.65  # work that takes longer is told; the way to the visitor takes some of the second that we promise
 
 
 class Guard:
