@@ -38,7 +38,7 @@ from personaplex_app.web.catalogue import (
 from personaplex_app.web.drain import ServerLoop, end_on_sigterm, serve_until_told, until_quiet
 from personaplex_app.web.front import Front, build_front
 from personaplex_app.web.health import Health, health_routes
-from personaplex_app.web.peers import use_clear_encoder, use_small_jitter_buffer
+from personaplex_app.web.peers import use_clear_encoder, use_quick_channel, use_small_jitter_buffer
 
 log = logging.getLogger(__name__)
 
@@ -136,6 +136,7 @@ def serve(settings: Settings) -> None:
     importlib.import_module("pandas")  # gradio's queue would import it in the first call: two seconds of broken sound
     use_small_jitter_buffer()
     use_clear_encoder()
+    use_quick_channel()
     stepper, catalogue = make_stepper(settings)
     metrics = Metrics()
     engine = Engine(stepper, on_fatal=exit_soon, parking_bytes=settings.parking_bytes, on_tick=metrics.tick)

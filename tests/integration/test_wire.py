@@ -5,6 +5,7 @@ All hang on private names, so a version that renames them must fail here and not
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from fractions import Fraction
 from types import SimpleNamespace
@@ -14,6 +15,7 @@ import aiortc.codecs
 import aiortc.codecs.opus
 import aiortc.jitterbuffer
 import aiortc.rtcrtpreceiver
+import aiortc.rtcsctptransport
 import numpy as np
 import pytest
 from aiortc.mediastreams import MediaStreamError
@@ -22,7 +24,13 @@ from av import AudioFrame
 from support.signals import aligned_correlation
 
 from personaplex_app.audio import Pcm, int16_from_float
-from personaplex_app.web.peers import AudioBuffer, AudioRun, use_clear_encoder, use_small_jitter_buffer
+from personaplex_app.web.peers import (
+    AudioBuffer,
+    AudioRun,
+    use_clear_encoder,
+    use_quick_channel,
+    use_small_jitter_buffer,
+)
 
 OPUS = SimpleNamespace(mimeType="audio/opus")
 PACKET_SAMPLES, RATE_HZ = 960, 48_000
@@ -34,6 +42,8 @@ def aiortc_s_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(aiortc.rtcrtpreceiver, "JitterBuffer", aiortc.jitterbuffer.JitterBuffer)
     monkeypatch.setattr(aiortc.codecs, "OpusDecoder", aiortc.codecs.opus.OpusDecoder)
     monkeypatch.setattr(aiortc.codecs, "OpusEncoder", aiortc.codecs.opus.OpusEncoder)
+    monkeypatch.setattr(aiortc.rtcsctptransport, "SCTP_RTO_INITIAL", 3.0)
+    monkeypatch.setattr(aiortc.rtcsctptransport, "SCTP_RTO_MIN", 1)
 
 
 def test_audio_receivers_get_the_small_jitter_buffer() -> None:
@@ -130,3 +140,18 @@ def test_a_track_that_has_ended_is_no_failure_of_the_encoder() -> None:
     use_clear_encoder()
     with pytest.raises(MediaStreamError):  # what aiortc takes as an end; anything else it logs with a traceback
         aiortc.codecs.get_encoder(OPUS).pack(None)
+
+
+def test_data_channels_soon_repeat_what_was_lost() -> None:
+    async def first_and_least() -> tuple[float, float]:
+        peer = aiortc.RTCPeerConnection()
+        peer.createDataChannel("text")
+        first = peer.sctp._rto
+        peer.sctp._update_rto(0.001)
+        least = peer.sctp._rto
+        await peer.close()
+        return first, least
+
+    assert asyncio.run(first_and_least()) == (3.0, 1)
+    use_quick_channel()
+    assert asyncio.run(first_and_least()) == (0.5, 0.4)

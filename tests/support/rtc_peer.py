@@ -31,7 +31,11 @@ def tone(hz: float, loudness: float = 0.3) -> Microphone:
 
 
 class Playing(MediaStreamTrack):
-    """A microphone, float32 [960] by packet number, one packet each 20 ms of a steady clock."""
+    """A microphone, float32 [960] by packet number, one packet each 20 ms of a steady clock.
+
+    Attributes:
+        began: when its first sample was said, steady seconds.
+    """
 
     kind = "audio"
 
@@ -39,13 +43,12 @@ class Playing(MediaStreamTrack):
         super().__init__()
         self._microphone = microphone
         self._number = 0
-        self.began: float | None = None
+        self.began = 0.0
 
     async def recv(self) -> AudioFrame:
-        """The next packet when it is due."""
-        now = time.monotonic()
-        self.began = self.began or now
-        await asyncio.sleep(max(0.0, self.began + self._number / 50 - now))
+        """The next packet once the last of it is said."""
+        self.began = self.began or time.monotonic()
+        await asyncio.sleep(max(0.0, self.began + (self._number + 1) / 50 - time.monotonic()))
         pcm = int16_from_float(self._microphone(self._number))
         frame = AudioFrame.from_ndarray(pcm.reshape(1, -1), format="s16", layout="mono")
         frame.sample_rate, frame.pts, frame.time_base = RATE_HZ, self._number * PACKET_SAMPLES, Fraction(1, RATE_HZ)
