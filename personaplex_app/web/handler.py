@@ -66,6 +66,7 @@ class CallHandler(AsyncStreamHandler):
         self.pacer = SpokenPacer()
         self._changed = asyncio.Event()
         self._empty_since: float | None = None
+        self._in_gap = False
         self._closing: asyncio.Task[None] | None = None
 
     def copy(self) -> CallHandler:
@@ -134,7 +135,7 @@ class CallHandler(AsyncStreamHandler):
             return await self._goodbye()
         frame = self._talk.take_spoken() if self._talk else None
         if frame is not None:
-            self._empty_since = None
+            self._empty_since, self._in_gap = None, False
             piece = self.pacer.frame(frame.pcm, self._waiting_ms)
             return None if piece is None else self._packet(piece)
         await self._wait_for_change()
@@ -145,13 +146,13 @@ class CallHandler(AsyncStreamHandler):
         if self._waiting_ms > 0 or self._closed:
             self._empty_since = None
             return False
-        if self._talk is None or not self._talk.talking:
+        if self._in_gap or self._talk is None or not self._talk.talking:
             return True  # nothing to wait for: an even stream lets the browser's buffer settle
         if self._empty_since is None:
             self._empty_since = time.monotonic()
         if time.monotonic() - self._empty_since < GRACE_SECONDS:
             return False
-        self._empty_since = None
+        self._empty_since, self._in_gap = None, True
         return True
 
     def _packet(self, pcm: Any) -> tuple[int, np.ndarray[Any, Any], str]:
