@@ -35,19 +35,22 @@ class CallClock:
 
     Args:
         began: when the talk began, on the caller's clock; for a resumed talk, so much earlier as it had lasted.
+
+    Attributes:
+        warned_of_idle: whether the visitor was asked to say something, and has not since.
     """
 
     def __init__(self, limits: CallLimits, began: float, now: float) -> None:
         self._limits = limits
         self._began = began
         self._spoke_at = now
-        self._warned_of_idle = False
+        self.warned_of_idle = False
         self._warned_of_limit = False
 
     def spoke(self, now: float) -> None:
         """The visitor speaks."""
         self._spoke_at = now
-        self._warned_of_idle = False
+        self.warned_of_idle = False
 
     def silent_seconds(self, now: float) -> float:
         """How long the visitor has said nothing."""
@@ -76,8 +79,8 @@ class CallClock:
         left = limits.idle_end_seconds - silent
         if left <= 0:
             return Notice("idle", f"Nothing was said for {limits.idle_end_seconds:.0f} s.", over=True)
-        if silent >= limits.idle_warning_seconds and not self._warned_of_idle:
-            self._warned_of_idle = True
+        if silent >= limits.idle_warning_seconds and not self.warned_of_idle:
+            self.warned_of_idle = True
             return Notice("idle", f"Are you still there? Say something, or the talk ends in {left:.0f} s.", left)
         return None
 

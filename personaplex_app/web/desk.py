@@ -29,6 +29,7 @@ SILENT_PATH_SECONDS = 3.0
 LOST = "The connection was lost."
 NOT_CONNECTED = "No sound came from the microphone in time. Check the microphone and press Talk again."
 TOO_LATE = "That talk cannot be taken up again: too much time has passed."
+UNEXPECTED = "Something failed on the server and the talk was ended. Start again."
 NO_ANSWER = "It was your turn, and nobody answered. Press Talk to queue again."
 
 
@@ -142,6 +143,9 @@ class FrontDesk:
             if returning:
                 self.metrics.resumed(error.code)
             self._end(talk, error.code, error.sentence)
+            raise
+        except Exception:
+            self._end(talk, "fault", UNEXPECTED)
             raise
         assert talk.session is not None
         seconds = time.monotonic() - talk.admitted_at

@@ -28,7 +28,8 @@ class Talk:
     """From the ask to the end.
 
     Attributes:
-        choices: as asked; None for a talk that is resumed. grant: of the talk to resume.
+        choices: as asked; None for a talk that is resumed. asked: the sampling that was asked for last.
+        grant: of the talk to resume.
         path: `webrtc` or `socket` once sound flows. failure: why it could not begin or go on.
         last_packet_at: when sound last came, on the desk's clock. ended: code and sentence.
     """
@@ -47,7 +48,7 @@ class Talk:
         self.entering = False
         self.meter: TalkMeter | None = None
         self.warnings: deque[Notice] = deque(maxlen=8)
-        self._asked: SamplingSettings | None = choices.sampling if choices else None
+        self.asked: SamplingSettings | None = choices.sampling if choices else None
         self._detector: SpeechDetector | None = None
         self._listeners: set[asyncio.Event] = set()
 
@@ -80,7 +81,7 @@ class Talk:
         else:
             session = await asyncio.to_thread(engine.resume, self.grant, notify)
         now = time.monotonic()
-        self.session, self.choices, self._asked = session, session.choices, session.applied.sampling
+        self.session, self.choices, self.asked = session, session.choices, session.applied.sampling
         self.grant = session.grant
         self.clock = CallClock(limits, now - session.counters.stepped * FRAME_SECONDS, now)
         self.changed()
@@ -89,6 +90,11 @@ class Talk:
     def talking(self) -> bool:
         """Whether the persona listens and speaks."""
         return self.session is not None and self.session.state is SessionState.TALKING
+
+    @property
+    def asked_to_speak(self) -> bool:
+        """Whether the visitor was warned of silence, and is still silent."""
+        return self.clock is not None and self.clock.warned_of_idle
 
     def hear(self, engine: Engine, pcm: Pcm) -> None:
         """Sound from the microphone, float32 [n] at 24 kHz; never blocks."""
@@ -112,8 +118,8 @@ class Talk:
             return
         other = (choices.prompt, choices.voice) != (self.choices.prompt, self.choices.voice)
         self.notice = NEXT_CALL if other else ""
-        if choices.sampling != self._asked:
-            self._asked = choices.sampling
+        if choices.sampling != self.asked:
+            self.asked = choices.sampling
             self.session.want_sampling(choices.sampling)
         self.changed()
 

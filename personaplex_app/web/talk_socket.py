@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import time
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from personaplex_app.audio import FRAME_SAMPLES, SAMPLE_RATE_HZ, float_from_int1
 from personaplex_app.controls import SamplingSettings
 from personaplex_app.errors import InvalidInput, PersonaplexError, ServerFault
 from personaplex_app.web import protocol
-from personaplex_app.web.desk import FrontDesk
+from personaplex_app.web.desk import UNEXPECTED, FrontDesk
 from personaplex_app.web.form import read_choices
 from personaplex_app.web.path_check import PathChecks
 from personaplex_app.web.protocol import say
@@ -32,7 +33,6 @@ UNUSED_SECONDS = 60.0
 MOST_BAD_MESSAGES = 20
 POLICY_VIOLATION = 1008
 GONE = 1006
-UNEXPECTED = "Something failed on the server and the talk was ended. Start again."
 NO_TALK = "There is no talk on this socket yet; ask first."
 
 
@@ -62,19 +62,12 @@ class TalkSocket:
         self._talk: Talk | None = None
         self._teller: asyncio.Task[None] | None = None
         self._bad_messages = 0
+        self._used_at = time.monotonic()
 
     async def run(self) -> None:
         """Serves the client until it goes."""
-        status = self._desk.engine.status
-        await self._send(
-            "hello",
-            protocol=protocol.VERSION,
-            sample_rate_hz=SAMPLE_RATE_HZ,
-            frame_samples=FRAME_SAMPLES,
-            slots=status.slots,
-            free=status.free,
-        )
         try:
+            await self._greet()
             while self._bad_messages < MOST_BAD_MESSAGES:
                 await self._take(await self._next())
             await self._socket.close(POLICY_VIOLATION, "too many bad messages")
@@ -85,12 +78,33 @@ class TalkSocket:
         finally:
             await self._gone()
 
+    async def _greet(self) -> None:
+        status = self._desk.engine.status
+        await self._send(
+            "hello",
+            protocol=protocol.VERSION,
+            sample_rate_hz=SAMPLE_RATE_HZ,
+            frame_samples=FRAME_SAMPLES,
+            slots=status.slots,
+            free=status.free,
+        )
+
     async def _next(self) -> dict[str, Any]:
-        async with asyncio.timeout(None if self._busy else UNUSED_SECONDS):
-            message = await self._socket.receive()
-        if message["type"] == "websocket.disconnect":
-            raise WebSocketDisconnect(message.get("code", 1006))
-        return dict(message)
+        """The next message; raises TimeoutError once there has been no talk and no ticket for too long."""
+        while self._in_use():
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(UNUSED_SECONDS / 4):
+                    message = await self._socket.receive()
+                if message["type"] == "websocket.disconnect":
+                    raise WebSocketDisconnect(message.get("code", GONE))
+                return dict(message)
+        raise TimeoutError
+
+    def _in_use(self) -> bool:
+        now = time.monotonic()
+        if self._busy:
+            self._used_at = now
+        return now - self._used_at < UNUSED_SECONDS
 
     @property
     def _busy(self) -> bool:
@@ -173,8 +187,11 @@ class TalkSocket:
         return self._talk
 
     def _set(self, talk: Talk, choices: dict[str, Any]) -> None:
+        """What is not named stays as it is."""
         try:
-            talk.set(read_choices(choices, self._sampling))
+            asked = talk.asked or self._sampling
+            kept = {"prompt": talk.choices.prompt, "voice": talk.choices.voice} if talk.choices else {}
+            talk.set(read_choices({**kept, **choices}, asked))
         except InvalidInput as error:
             talk.refuse_change(error)
 

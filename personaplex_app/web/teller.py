@@ -40,6 +40,7 @@ class Teller:
         self._told: dict[str, Any] = {}
         self._told_at = 0.0
         self._letters = ""
+        self._asked_to_speak = False
 
     async def run(self) -> None:
         """Until the talk is over or the socket gone."""
@@ -102,6 +103,9 @@ class Teller:
             while (frame := self._talk.take_spoken()) is not None:
                 await self._socket.send_bytes(int16_from_float(frame.pcm).astype("<i2").tobytes())
         await self._tell_words(session.transcript.text)
+        if self._asked_to_speak and not self._talk.asked_to_speak:
+            self._told = {}  # the view takes the warning's place
+        self._asked_to_speak = self._talk.asked_to_speak
         now = time.monotonic()
         view = talk_view(session, self._talk.path, self._talk.notice)
         if view != self._told and (now - self._told_at >= VIEW_SECONDS or view["state"] != self._told.get("state")):

@@ -40,8 +40,12 @@ def test_who_speaks_is_not_asked() -> None:
 
 
 def test_a_word_after_the_warning_begins_anew() -> None:
-    found = _notices(_clock(), 300, spoke_every=70)
+    clock = _clock()
+    found = _notices(clock, 300, spoke_every=70)
     assert [(at, notice.over) for at, notice in found] == [(60, False), (130, False), (200, False), (270, False)]
+    assert not clock.warned_of_idle
+    clock.check(NOW + 340)
+    assert clock.warned_of_idle
 
 
 def test_the_limit_is_warned_of_a_minute_before() -> None:
