@@ -48,8 +48,8 @@ class SlotState:
         """The same in the host's memory, complete when this returns; any thread may call."""
         if self.transfer is None or self.on_host:
             return self
-        with self.transfer.crossing(self.ready):
-            return self._moved(self.transfer.to_host)
+        with self.transfer.to_host(self.ready) as move:
+            return self._moved(move)
 
     def to_device(self) -> SlotState:
         """The same on the device, complete when this returns; any thread may call.
@@ -59,8 +59,8 @@ class SlotState:
         if self.transfer is None or not self.on_host:
             return self
         try:
-            with self.transfer.crossing(None):
-                return self._moved(self.transfer.to_device)
+            with self.transfer.to_device() as move:
+                return self._moved(move)
         except torch.OutOfMemoryError:
             log.warning("no room on the device for a parked talk beside its slot; restoring from the host")
             return self

@@ -38,35 +38,48 @@ def _as_bytes(tensor: Tensor) -> Tensor:
     return tensor.view(-1).view(torch.uint8)
 
 
-class Transfer:
-    """One GPU's crossing, used by one thread at a time; any thread may.
+class Lane:
+    """One stream and one buffer, for one crossing at a time; any thread may cross."""
 
-    Args:
-        device: a CUDA device. Its buffer is made now, before anybody talks.
-    """
-
-    def __init__(self, device: torch.device, buffer_bytes: int = BUFFER_BYTES) -> None:
-        self.device = device
+    def __init__(self, device: torch.device, buffer_bytes: int) -> None:
         self._stream = torch.cuda.Stream(device)
         self._buffer = torch.empty(buffer_bytes, dtype=torch.uint8, pin_memory=True)
         self._lock = threading.Lock()
 
     @contextmanager
-    def crossing(self, after: torch.cuda.Event | None) -> Iterator[None]:
-        """While inside, `to_host` and `to_device` may be used; what they read is read after the event."""
+    def crossing(self, to: torch.device, after: torch.cuda.Event | None = None) -> Iterator[Callable[[Tensor], Tensor]]:
+        """Gives what copies a tensor to the other side; what it reads, it reads after the event."""
+
+        def move(tensor: Tensor) -> Tensor:
+            target = torch.empty(tensor.shape, dtype=tensor.dtype, device=to)
+            carry(tensor.contiguous(), target, self._buffer, self._stream.synchronize)
+            return target
+
         with self._lock, torch.inference_mode(), torch.cuda.stream(self._stream):
             if after is not None:
                 self._stream.wait_event(after)
-            yield
+            yield move
 
-    def to_host(self, tensor: Tensor) -> Tensor:
-        """A copy in ordinary host memory."""
-        target = torch.empty(tensor.shape, dtype=tensor.dtype)
-        carry(tensor.contiguous(), target, self._buffer, self._stream.synchronize)
-        return target
 
-    def to_device(self, tensor: Tensor) -> Tensor:
-        """A copy on the device; whoever reads it on another stream must say so with `record_stream`."""
-        target = torch.empty(tensor.shape, dtype=tensor.dtype, device=self.device)
-        carry(tensor.contiguous(), target, self._buffer, self._stream.synchronize)
-        return target
+class Transfer:
+    """A GPU's ways to the host and back: who comes back never waits for those who are put away.
+
+    Args:
+        device: a CUDA device. The buffers are made now, before anybody talks.
+    """
+
+    def __init__(self, device: torch.device, buffer_bytes: int = BUFFER_BYTES) -> None:
+        self._device = device
+        self._out, self._in = Lane(device, buffer_bytes), Lane(device, buffer_bytes)
+
+    @contextmanager
+    def to_host(self, after: torch.cuda.Event | None) -> Iterator[Callable[[Tensor], Tensor]]:
+        """Copies into ordinary host memory what the device holds after the event."""
+        with self._out.crossing(torch.device("cpu"), after) as move:
+            yield move
+
+    @contextmanager
+    def to_device(self) -> Iterator[Callable[[Tensor], Tensor]]:
+        """Copies onto the device; whoever reads them on another stream must say so with `record_stream`."""
+        with self._in.crossing(self._device) as move:
+            yield move
