@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
+from personaplex_app.bench_command import add_bench
 from personaplex_app.errors import PersonaplexError, ServerFault
 from personaplex_app.load_command import add_load
 from personaplex_app.render_command import add_render
@@ -31,6 +32,7 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     add_render(commands)
     add_talk(commands)
+    add_bench(commands)
     add_load(commands)
     serve = commands.add_parser("serve", help="the page (what app.py runs)")
     add_serve_flags(serve)

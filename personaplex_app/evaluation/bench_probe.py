@@ -1,0 +1,155 @@
+"""The bench's one look into a stepper: how long a step's parts take, how long its window is, what its weights take.
+
+In: a stepper. Out: milliseconds, sizes; None for whatever this stepper does not show. Every attribute beyond
+`engine.ports.Stepper` is read here, and none of them has to be there.
+Must not know: sessions, schedules, how figures are shown.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from personaplex_app.engine.ports import Stepper, StepResult
+from personaplex_app.evaluation.bench_memory import tensor_bytes
+
+PARTS = {"codec_in": ("codec", "encode"), "language": ("language", "advance"), "codec_out": ("codec", "decode")}
+UNTIL_ENQUEUED = "a tick's time without that spent waiting for the GPU"
+THREAD_CPU = "CPU time of the tick thread, arithmetic included"
+
+
+class Probe:
+    """What can be told of one stepper."""
+
+    def __init__(self, stepper: Stepper) -> None:
+        self._stepper = stepper
+        device = getattr(getattr(stepper, "codec", None), "device", None)
+        self.on_gpu = getattr(device, "type", "cpu") == "cuda"
+
+    @property
+    def context(self) -> int | None:
+        """Positions of a full window."""
+        context = getattr(self._stepper, "context", None)
+        return context if isinstance(context, int) else None
+
+    def prompt_positions(self, opening: Any) -> int | None:
+        """How many positions an opened conversation's prompt takes."""
+        frames = getattr(getattr(opening, "plan", None), "frames", None)
+        return frames if isinstance(frames, int) else None
+
+    def tokens(self, result: StepResult) -> tuple[int, ...]:
+        """Text first, then the agent's codes where they are shown."""
+        shown = getattr(result, "tokens", None)
+        return (result.text_token,) if shown is None else tuple(int(token) for token in shown)
+
+    def weights_bytes(self) -> int | None:
+        """Memory of all weights, codec included."""
+        owners = [(getattr(self._stepper, one, None), two) for one, two in (("language", "weights"), ("codec", "mimi"))]
+        parts = [getattr(owner, name, None) for owner, name in owners]
+        return None if any(part is None for part in parts) else tensor_bytes(parts)
+
+    def settle(self) -> None:
+        """Waits until the GPU has done all it was given."""
+        if self.on_gpu:
+            import torch
+
+            torch.cuda.synchronize()
+
+    @contextlib.contextmanager
+    def timing(self) -> Iterator[Stopwatch]:
+        """A stopwatch that sees the calls of a step's parts while the context lasts."""
+        watch = Stopwatch(self.on_gpu)
+        with contextlib.ExitStack() as undo:
+            for part, (owner_name, name) in PARTS.items():
+                owner = getattr(self._stepper, owner_name, None)
+                if callable(getattr(owner, name, None)):
+                    undo.enter_context(_replaced(owner, name, watch.watched(part, getattr(owner, name))))
+            yield watch
+
+
+@contextlib.contextmanager
+def _replaced(owner: Any, name: str, call: Callable[..., Any]) -> Iterator[None]:
+    """`owner.name` is `call` for a while; an owner that allows no such thing is left alone."""
+    own = vars(owner).get(name) if hasattr(owner, "__dict__") else None
+    try:
+        setattr(owner, name, call)
+    except AttributeError:
+        yield
+        return
+    try:
+        yield
+    finally:
+        delattr(owner, name)
+        if own is not None:
+            setattr(owner, name, own)
+
+
+class Stopwatch:
+    """Times a step's parts, by events on the GPU's own line of work and by the clock elsewhere. Waits for nothing."""
+
+    def __init__(self, on_gpu: bool) -> None:
+        self._on_gpu = on_gpu
+        self._parts: dict[str, list[float]] = {part: [] for part in PARTS}
+        self._marks: list[tuple[str, Any, Any, float, float]] = []
+        self._began = self._ended = self._thread = 0.0
+        self._ticks = 0
+        self.host_ms: list[float] = []
+        self.host_is = UNTIL_ENQUEUED if on_gpu else THREAD_CPU
+
+    @property
+    def parts_ms(self) -> dict[str, list[float]]:
+        """A value a tick for each part that every tick showed."""
+        return {part: values for part, values in self._parts.items() if values and len(values) == self._ticks}
+
+    def watched(self, part: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        """The same call, timed."""
+
+        def timed(*given: Any, **named: Any) -> Any:
+            before, began = self._stamp(), time.perf_counter()
+            result = call(*given, **named)
+            self._marks.append((part, before, self._stamp(), began, time.perf_counter()))
+            return result
+
+        return timed
+
+    def _stamp(self) -> Any:
+        if not self._on_gpu:
+            return None
+        import torch
+
+        event: Any = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+        event.record()
+        return event
+
+    def begin(self) -> None:
+        """A tick begins."""
+        self._marks.clear()
+        self._began, self._thread = time.perf_counter(), time.thread_time()
+
+    def end(self) -> None:
+        """A tick is over: what it was given is delivered."""
+        self._ended, self._thread = time.perf_counter(), time.thread_time() - self._thread
+
+    def collect(self) -> None:
+        """Adds up the tick's parts; to be called outside its time."""
+        self._ticks += 1
+        if self._on_gpu and self._marks:
+            self._marks[-1][2].synchronize()
+        sums: dict[str, float] = {}
+        for part, before, after, began, ended in self._marks:
+            took = before.elapsed_time(after) if self._on_gpu else 1000 * (ended - began)
+            sums[part] = sums.get(part, 0.0) + took
+        for part, took in sums.items():
+            self._parts[part].append(took)
+        self.host_ms.append(self._host_ms())
+
+    def _host_ms(self) -> float:
+        """On a GPU: the tick without the time between the last part's launch and the moment the GPU had done it."""
+        if not (self._on_gpu and self._marks):
+            self.host_is = THREAD_CPU
+            return 1000 * self._thread
+        (_, first, _, began, _), (_, _, last, _, launched) = self._marks[0], self._marks[-1]
+        waited: float = max(0.0, began + first.elapsed_time(last) / 1000 - launched)
+        return 1000 * max(0.0, self._ended - self._began - waited)
