@@ -24,6 +24,7 @@ from personaplex_app.web.talk import Talk
 
 log = logging.getLogger(__name__)
 
+SOCKET = "socket"  # the path that a talk can move to while it lasts
 LOOK_SECONDS = 0.25
 SILENT_PATH_SECONDS = 3.0
 LOST = "The connection was lost."
@@ -127,13 +128,15 @@ class FrontDesk:
         talk.changed()
 
     async def enter(self, talk: Talk, path: str) -> None:
-        """Sound flows on a path: takes the slot, or moves a talk that has one to this path. Raises NoCapacity and what
-        the engine raises; where others came first the talk is first in the line."""
-        if talk.session is not None:
+        """Sound flows on a path: takes the slot. A talk that has one already, or soon, moves to the socket alone.
+
+        Raises NoCapacity and what the engine raises; where others came first the talk is first in the line.
+        """
+        if talk.session is not None or talk.entering:
+            if path != SOCKET:
+                raise NoCapacity("The sound of this talk travels already.", code="no_ticket")
             self._take_path(talk, path)
             return
-        if talk.entering:
-            raise NoCapacity("This talk is being connected already.", code="no_ticket")
         self._admission.enter(talk.ticket)
         self._take_path(talk, path)
         returning = talk.choices is None
@@ -149,7 +152,7 @@ class FrontDesk:
             raise
         assert talk.session is not None
         seconds = time.monotonic() - talk.admitted_at
-        talk.meter = self.metrics.connected(path, seconds, talk.session.counters if returning else None)
+        talk.meter = self.metrics.connected(talk.path, seconds, talk.session.counters if returning else None)
         if returning:
             self.metrics.resumed("resumed")
         if talk.ended is not None:  # left while it joined

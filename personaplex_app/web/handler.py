@@ -102,7 +102,8 @@ class CallHandler(AsyncStreamHandler):
 
     def _follow(self, talk: Talk) -> None:
         if self._closed:
-            self._desk.lose(talk)
+            if talk.path == PATH:
+                self._desk.lose(talk)
             return
         self._talk = talk
         if talk.meter is not None:

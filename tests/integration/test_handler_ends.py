@@ -1,37 +1,18 @@
-"""However a call ends, its slot comes free, its page gets a sentence, and no exception gets out of the handler."""
+"""However a connection or its talk ends, the slot comes free, a sentence is said, and nothing stays behind."""
 
 from __future__ import annotations
 
 import asyncio
-import threading
 
 import pytest
-from support.call import Call, args, eventually, hush, play_out, talking
-from support.engine import ProbeStepper, is_talking
+from support.call import Call, eventually, hush, open_desk, play_out, talking
+from support.desk import Door, slot_free
+from support.engine import is_over, is_talking
 
-from personaplex_app.controls import Choices
 from personaplex_app.engine.facade import YOU_STOPPED, Engine
-from personaplex_app.engine.slots import full_sentence
+from personaplex_app.web import desk as desk_module
 from personaplex_app.web import handler as handler_module
-from personaplex_app.web.calls import Calls
-from personaplex_app.web.handler import NO_ARGS, PEER_LOST, CallHandler, make_call_component
-
-FREE_SECONDS = 1.0
-
-
-class Door(ProbeStepper):
-    """An echo whose `open` waits at a door, as reading a big voice would."""
-
-    def __init__(self) -> None:
-        super().__init__(slots=1)
-        self.door = threading.Event()
-        self.door.set()
-        self.waiting = threading.Event()
-
-    def open(self, choices: Choices) -> Choices:
-        self.waiting.set()
-        assert self.door.wait(20)
-        return super().open(choices)
+from personaplex_app.web.desk import LOST
 
 
 @pytest.fixture
@@ -39,132 +20,109 @@ def stepper() -> Door:
     return Door()
 
 
-async def _free(engine: Engine) -> None:
-    await eventually(lambda: engine.status.free == engine.status.slots, FREE_SECONDS, "slot free")
-
-
-def test_hanging_up_frees_the_slot_however_often_it_is_said(engine: Engine) -> None:
+def test_a_connection_that_closes_frees_the_slot_and_parks_the_talk_however_often_it_is_said(engine: Engine) -> None:
     async def story() -> None:
-        call = Call(engine)
-        await talking(call)
-        session = call.session
-        for _ in range(3):
-            await call.handler.shutdown()
-        await _free(engine)
-        await call.stop()
-        assert session.ended_because == YOU_STOPPED and call.view.status == f"Ended: {YOU_STOPPED}"
+        async with open_desk(engine) as desk:
+            call = Call(desk)
+            await talking(call)
+            for _ in range(3):
+                await call.handler.shutdown()
+            await slot_free(desk)
+            await call.stop()
+            assert call.end == ("lost", LOST) and call.session.ended_because == LOST
+            assert call.talk is not None and engine.can_resume(call.talk.grant) and engine.parked.count == 1
+
+    play_out(story)
+
+
+def test_a_stop_ends_the_connection_in_words_and_parks_nothing(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(handler_module, "FAREWELL_SECONDS", 0.1)
+
+    async def story() -> None:
+        async with open_desk(engine) as desk:
+            call = Call(desk)
+            await talking(call)
+            assert call.talk is not None
+            desk.stop(call.talk)
+            await slot_free(desk)
+            await eventually(lambda: call.goodbyes, 1.0, "goodbye")
+            await eventually(lambda: call.peers.closed, 1.0, "a page that does not close is closed")
+            await call.stop()
+            assert call.goodbyes == [YOU_STOPPED] and call.end == ("stopped", YOU_STOPPED)
+            assert engine.parked.count == 0
 
     play_out(story)
 
 
 def test_twenty_calls_leave_no_task_and_no_slot_behind(engine: Engine) -> None:
     async def story() -> None:
-        tasks = len(asyncio.all_tasks())
-        for number in range(20):
-            call = Call(engine, name=f"call {number}")
-            await talking(call)
-            await call.stop()
-            await _free(engine)
-        await asyncio.sleep(0.05)
-        assert len(asyncio.all_tasks()) == tasks
+        async with open_desk(engine) as desk:
+            await talking(first := Call(desk, "the first"))
+            await first.stop()
+            await slot_free(desk)
+            tasks = len(asyncio.all_tasks())
+            for number in range(20):
+                call = Call(desk, name=f"visitor {number}")
+                await talking(call)
+                if number % 2 and call.talk is not None:
+                    desk.stop(call.talk)
+                await call.stop()
+                await slot_free(desk)
+            await asyncio.sleep(2 * desk_module.LOOK_SECONDS)
+            assert len(asyncio.all_tasks()) <= tasks
+            assert desk.status.talking == desk.status.waiting == 0
 
     play_out(story)
 
 
 def test_a_visitor_who_leaves_while_joining_holds_no_slot(engine: Engine, stepper: Door) -> None:
     async def story() -> None:
-        call = Call(engine)
-        stepper.door.clear()
-        call.start(args(), hush)
-        await eventually(stepper.waiting.is_set)
-        await call.handler.shutdown()
-        stepper.door.set()
-        await eventually(call.tasks[0].done, what="start_up done")
-        await _free(engine)
-        assert call.handler._session is None
-        await call.stop()
+        async with open_desk(engine) as desk:
+            call = Call(desk)
+            stepper.door.clear()
+            call.start(call.ask(), hush)
+            await eventually(lambda: call.talk and call.talk.entering)
+            await call.handler.shutdown()
+            stepper.door.set()
+            await eventually(call.tasks[0].done, what="start_up done")
+            await slot_free(desk)
+            assert is_over(call.session) and call.end == ("lost", LOST)
+            await call.stop()
 
     play_out(story)
 
 
-def test_settings_that_come_after_the_visitor_left_hold_no_slot(engine: Engine) -> None:
+def test_a_ticket_that_comes_after_the_visitor_left_holds_no_slot(engine: Engine) -> None:
     async def story() -> None:
-        call = Call(engine)
-        call.start(None, hush)
-        await asyncio.sleep(0.05)
-        await call.handler.shutdown()
-        call.move()
-        await eventually(call.tasks[0].done, what="start_up done")
-        await _free(engine)
-        await call.stop()
+        async with open_desk(engine) as desk:
+            call = Call(desk)
+            ticket = call.ask()
+            call.start(None, hush)
+            await asyncio.sleep(0.05)
+            await call.handler.shutdown()
+            call.bring(ticket)
+            await eventually(call.tasks[0].done, what="start_up done")
+            await slot_free(desk)
+            await call.stop()
 
     play_out(story)
 
 
-def test_settings_that_never_come_end_in_a_sentence(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(handler_module, "ARGS_SECONDS", 0.2)
+def test_a_peer_that_fell_silent_is_told_and_closed(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(desk_module, "SILENT_PATH_SECONDS", 0.4)
+    monkeypatch.setattr(handler_module, "FAREWELL_SECONDS", 0.1)
 
     async def story() -> None:
-        call = Call(engine)
-        call.start(None, hush)
-        await eventually(lambda: call.goodbyes, what="goodbye")
-        assert call.goodbyes == [NO_ARGS] and engine.status.free == 1
-        await call.stop()
-
-    play_out(story)
-
-
-def test_a_peer_that_fell_silent_is_closed(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(handler_module, "SILENT_PEER_SECONDS", 0.4)
-
-    async def story() -> None:
-        call = Call(engine)
-        await talking(call)
-        call.tasks.pop().cancel()  # the microphone
-        await eventually(lambda: call.closed_peers, 3.0, "closed")
-        await _free(engine)
-        assert call.closed_peers == [call.name] and call.session.ended_because == PEER_LOST
-        assert call.view.over and PEER_LOST in call.view.status
-        await call.stop()
-
-    play_out(story)
-
-
-def test_a_peer_that_speaks_is_not_closed(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(handler_module, "SILENT_PEER_SECONDS", 0.6)
-
-    async def story() -> None:
-        call = Call(engine)
-        await talking(call)
-        await asyncio.sleep(1.2)
-        assert is_talking(call.session) and call.closed_peers == []
-        await call.stop()
-
-    play_out(story)
-
-
-def test_an_offer_to_a_full_house_is_refused_before_a_connection_is_made(engine: Engine) -> None:
-    async def story() -> None:
-        calls = Calls()
-        component = make_call_component(engine, calls, mode="send-receive", modality="audio")
-        call = Call(engine)
-        await talking(call)
-        offer = {"type": "offer", "webrtc_id": "late", "sdp": "v=0"}
-        answer = await component.offer(offer)
-        assert answer["status"] == "failed" and not component.pcs
-        view = calls.view("late")
-        assert view is not None and view.over and view.status == full_sentence(1)
-        await call.stop()
-
-    play_out(story)
-
-
-def test_a_copy_is_a_fresh_call(engine: Engine) -> None:
-    async def story() -> None:
-        call = Call(engine)
-        await talking(call)
-        other = call.handler.copy()
-        assert isinstance(other, CallHandler) and other._session is None and other.pacer is not call.handler.pacer
-        await call.stop()
+        async with open_desk(engine) as desk:
+            call = Call(desk)
+            await talking(call)
+            await asyncio.sleep(1.0)
+            assert is_talking(call.session), "a peer that speaks is left alone"
+            call.tasks.pop().cancel()  # the microphone
+            await eventually(lambda: call.peers.closed, 3.0, "closed")
+            await slot_free(desk)
+            assert call.peers.closed == [call.name] and call.goodbyes == [LOST]
+            assert call.end == ("lost", LOST)
+            await call.stop()
 
     play_out(story)
