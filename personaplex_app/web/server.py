@@ -66,6 +66,13 @@ def make_stepper(settings: Settings) -> tuple[Stepper, Catalogue]:
     )
 
 
+def import_early() -> None:
+    """What gradio's queue would import in the first call: seconds of broken sound, and a ticket that comes too late."""
+    os.environ["MPLBACKEND"] = "agg"  # else gradio, which asks for the backend, has matplotlib look for a screen
+    for name in ("pandas", "matplotlib"):
+        importlib.import_module(name)
+
+
 def exit_soon(sentence: str) -> None:
     """The engine is dead: those who talk are told, then the process ends for its supervisor to start it anew."""
     log.critical("%s", sentence)
@@ -133,7 +140,7 @@ def serve(settings: Settings) -> None:
     """Assembles and serves until a signal has emptied the house; raises InvalidInput for what cannot be used."""
     end_on_sigterm()
     os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
-    importlib.import_module("pandas")  # gradio's queue would import it in the first call: two seconds of broken sound
+    import_early()
     use_small_jitter_buffer()
     use_clear_encoder()
     use_quick_channel()
