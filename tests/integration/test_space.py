@@ -12,8 +12,11 @@ import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 from support.served import free_port, served, wait_until_up
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
 
 from personaplex_app.web.catalogue import TOY_NOTICE
 
@@ -120,6 +123,21 @@ def test_a_password_is_asked_before_the_page_shows_anything() -> None:
         assert shown["auth_required"] and shown["components"] == [] and "Echo." not in page
         assert _get(f"{url}/config")[0] == 401
         assert _get(f"{url}/gradio_api/info")[0] == 401
+        _assert_that_the_talk_s_routes_ask_too(url)
+
+
+def _assert_that_the_talk_s_routes_ask_too(url: str) -> None:
+    socket = url.replace("http", "ws", 1) + "/talk/socket"
+    for cookie in ({}, {"cookie": "access-token-unsecure-x=guess"}):
+        assert httpx.get(f"{url}/talk/lines", headers=cookie).status_code == 403
+        with pytest.raises(InvalidStatus, match="403"), connect(socket, additional_headers=cookie):
+            pass
+    with httpx.Client() as client:
+        assert client.post(f"{url}/login", data={"username": "anna", "password": "secret"}).status_code == 200
+        cookie = {"cookie": "; ".join(f"{name}={value}" for name, value in client.cookies.items())}
+    assert httpx.get(f"{url}/talk/lines", headers=cookie).json()["free"] == 1
+    with connect(socket, additional_headers=cookie) as line:
+        assert json.loads(line.recv(5))["type"] == "hello"
 
 
 def test_a_dead_engine_ends_the_process_for_its_supervisor() -> None:
