@@ -16,6 +16,7 @@ from personaplex_app.evaluation.markers import LONGEST_SECONDS, bursts_until, de
 KINDS = ("socket", "webrtc")
 SETTLE_SECONDS = 0.5  # a talk's first moments, not measured
 CUSHION_SECONDS = 0.04  # how much sound the ear keeps waiting, as a browser would
+MOST_WAITING_SECONDS = 0.24
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ class CallResult:
     Attributes:
         outcome: `completed`, `refused` before it began, or `failed`. code, sentence: why, where it was not completed.
         connect_ms: from the question to the talk. heard_seconds: sound that came. gaps, gap_ms: where it ran dry.
+        shed_ms: what the ear left out since it came in a heap.
         delays_ms: of each burst that was heard again. bursts: how many should have been.
         late_pieces, worst_late_ms: how well this caller kept its own schedule. packets_lost: of RTP, for WebRTC.
         losses: of the socket, found again or not.
@@ -52,6 +54,7 @@ class CallResult:
     heard_seconds: float = 0.0
     gaps: int = 0
     gap_ms: float = 0.0
+    shed_ms: float = 0.0
     bursts: int = 0
     delays_ms: list[float] = field(default_factory=list)
     pieces: int = 0
@@ -78,7 +81,7 @@ class Listening:
 
     def __init__(self, pace: Pace) -> None:
         self.pace = pace
-        self._timeline = Timeline(CUSHION_SECONDS)
+        self._timeline = Timeline(CUSHION_SECONDS, MOST_WAITING_SECONDS)
         self._heard_samples = 0
 
     @property
@@ -103,5 +106,6 @@ class Listening:
         result.seconds = round(until - talking_since, 3)
         result.heard_seconds = round(self._heard_samples / 24_000, 3)
         result.gaps, result.gap_ms = self._timeline.gaps, round(1000 * self._timeline.gap_seconds, 1)
+        result.shed_ms = round(1000 * self._timeline.shed_seconds, 1)
         result.pieces, result.late_pieces = self.pace.pieces, self.pace.late
         result.worst_late_ms = round(1000 * self.pace.worst_seconds, 1)

@@ -64,6 +64,7 @@ def summary(results: Sequence[CallResult]) -> dict[str, Any]:
         "connect_ms": percentiles([result.connect_ms for result in begun if result.connect_ms is not None]),
         "gaps": sum(result.gaps for result in begun),
         "gap_ms": round(sum(result.gap_ms for result in begun), 1),
+        "shed_ms": round(sum(result.shed_ms for result in begun), 1),
         "call_seconds": round(sum(result.seconds for result in begun), 1),
         "heard_seconds": round(sum(result.heard_seconds for result in begun), 1),
         "packets_lost": sum(lost) if lost else None,
@@ -120,15 +121,15 @@ def as_text(load: Load) -> str:
     return "\n".join(lines)
 
 
-_COLUMNS = "{:<8}{:>6}{:>8}{:>8}{:>8}{:>8}{:>11}{:>9}{:>9}{:>7}{:>9}{:>7}"
+_COLUMNS = "{:<8}{:>6}{:>8}{:>8}{:>8}{:>8}{:>11}{:>9}{:>9}{:>7}{:>9}{:>9}{:>7}"
 _HEAD = _COLUMNS.format(
-    "", "calls", "p50", "p90", "p99", "max", "heard", "connect", "max", "gaps", "of time", "lost"
-) + ("   (mouth to ear and connect in ms; heard: bursts; lost: RTP packets)")
+    "", "calls", "p50", "p90", "p99", "max", "heard", "connect", "max", "gaps", "of time", "shed", "lost"
+) + ("   (mouth to ear and connect in ms; heard: bursts; gaps, shed: of the ear; lost: RTP packets)")
 
 
 def _row(name: str, figures: dict[str, Any]) -> str:
     delay, connect = (figures[key] or {} for key in ("mouth_to_ear_ms", "connect_ms"))
-    part = figures["gap_ms"] / 1000 / figures["call_seconds"] if figures["call_seconds"] else 0.0
+    seconds = figures["call_seconds"] or 1.0
     return _COLUMNS.format(
         name,
         figures["calls"],
@@ -136,7 +137,7 @@ def _row(name: str, figures: dict[str, Any]) -> str:
         f"{figures['bursts_heard']}/{figures['bursts']}",
         *(connect.get(key, "-") for key in ("p50", "max")),
         figures["gaps"],
-        f"{100 * part:.2f} %",
+        *(f"{figures[key] / 10 / seconds:.2f} %" for key in ("gap_ms", "shed_ms")),
         "-" if figures["packets_lost"] is None else figures["packets_lost"],
     )
 

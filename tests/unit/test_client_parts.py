@@ -114,6 +114,25 @@ def test_a_cushion_hides_what_comes_late() -> None:
     assert len(Timeline().track(0.5)) == 12_000
 
 
+def test_what_comes_in_a_heap_is_not_late_for_ever() -> None:
+    timeline = Timeline(cushion_seconds=0.04)
+    hush, word = np.zeros(1920, dtype=np.float32), ones(1920)
+    for number in range(25):
+        timeline.place(word if number == 12 else hush, 0.08 * number if number < 5 else max(1.0, 0.08 * number))
+    assert timeline.gaps == 1 and timeline.gap_seconds == pytest.approx(0.6)
+    assert timeline.shed_seconds == pytest.approx(0.56), "all of the silence that came too late but what may wait"
+    track = timeline.track()
+    assert track.sum() == 1920, "the word is kept"
+    assert len(track) / 24_000 <= 25 * 0.08 + 0.1
+
+
+def test_with_too_much_before_it_even_a_word_is_left_out() -> None:
+    timeline = Timeline(most_waiting_seconds=0.2)
+    for _ in range(10):
+        timeline.place(ones(1920), 0.0)
+    assert timeline.seconds == pytest.approx(0.24) and timeline.shed_seconds == pytest.approx(0.56)
+
+
 def test_a_mailbox_forgets_the_oldest_and_ends() -> None:
     async def story() -> None:
         box: Mailbox[int] = Mailbox(2)
