@@ -33,6 +33,7 @@ class Front:
 
     page: gr.Blocks
     desk: FrontDesk
+    minter: IceMinter
     routes: list[BaseRoute]
     middleware: list[Middleware]
 
@@ -51,6 +52,7 @@ def build_front(engine: Engine, catalogue: Catalogue, settings: Settings, metric
     return Front(
         page=build_page(catalogue, make_call, PageOptions(microphone)),
         desk=desk,
+        minter=minter,
         routes=talk_routes(desk, doors, minter, catalogue.sampling),
         middleware=[Middleware(OwnOriginOnly), Middleware(VisitorCookie, visitors=visitors)],
     )

@@ -118,7 +118,9 @@ def launch(front: Front, settings: Settings, more_routes: list[BaseRoute]) -> as
 @contextlib.asynccontextmanager
 async def _life(front: Front) -> AsyncIterator[None]:
     """What lives on the server's event loop and has to be closed there."""
+    front.minter.start()
     yield
+    await front.minter.stop()
     await front.desk.close()
 
 
