@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import threading
-import time
 
 import pytest
 from support.engine import CHOICES, ProbeStepper, Talker, is_talking, join_talking, until
-from support.resume import LOST, assert_one_talk, assert_unknown, taken_up, talk_on, talked
+from support.resume import LOST, assert_one_talk, assert_unknown, say_into_a_step, taken_up, talk_on, talked
 
 from personaplex_app.controls import SamplingSettings
 from personaplex_app.engine import comeback, tick_loop
@@ -60,8 +59,7 @@ def test_what_was_chosen_and_applied_goes_on(engine: Engine, stepper: ProbeStepp
     talker.session.want_sampling(first)
     talk_on(talker, 3)
     with stepper.stopped():
-        talker.say(1)
-        time.sleep(0.1)
+        say_into_a_step(talker, stepper)
         talker.session.want_sampling(second)  # asked for, and lost before the next step
         engine.leave(talker.session, LOST, park=True)
     resumed = engine.resume(talker.session.grant)
@@ -120,8 +118,7 @@ def test_a_talk_in_a_step_that_will_not_end_is_not_taken_over_yet(
     monkeypatch.setattr(comeback, "TAKE_OVER_SECONDS", 0.2)
     talker = talked(engine, 2)
     with stepper.stopped():
-        talker.say(1)
-        time.sleep(0.05)
+        say_into_a_step(talker, stepper)
         with pytest.raises(NoCapacity, match="busy with its last step"):
             engine.resume(talker.session.grant)
     resumed = taken_up(engine, talker.session.grant)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import threading
-import time
 
 import pytest
 from support.engine import CHOICES, ProbeStepper, is_over, until
-from support.resume import LOST, assert_unknown, talk_on, talked
+from support.resume import LOST, assert_unknown, say_into_a_step, talk_on, talked
 
 from personaplex_app.engine import tick_loop
 from personaplex_app.engine.facade import Engine
@@ -89,8 +88,7 @@ def test_a_talk_that_cannot_be_restored_is_told_and_the_engine_goes_on(engine: E
 def test_a_state_gone_bad_in_its_last_step_is_not_kept(engine: Engine, stepper: ProbeStepper, fault: str) -> None:
     talker = talked(engine, 2)
     with stepper.stopped():
-        talker.say(1)
-        time.sleep(0.05)
+        say_into_a_step(talker, stepper)
         if fault == "numbers":
             stepper.unhealthy.add(talker.session.tenancy.slot)
         engine.leave(talker.session, LOST, park=True)

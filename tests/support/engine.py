@@ -65,7 +65,7 @@ class ProbeStepper(EchoStepper):
 
     Attributes:
         fails: names of methods that raise. unhealthy: slots whose numbers are not finite.
-        gate: every step waits for it; set at first.
+        gate: every step waits for it; set at first. at_gate: whether a step waits there.
     """
 
     def __init__(self, slots: int = 1, step_seconds: float = 0.0, prime_seconds: float = 0.0) -> None:
@@ -74,6 +74,7 @@ class ProbeStepper(EchoStepper):
         self.unhealthy: set[int] = set()
         self.gate = threading.Event()
         self.gate.set()
+        self.at_gate = False
         self.heard: list[Heard] = []
         self.threads: set[str] = set()
 
@@ -90,7 +91,9 @@ class ProbeStepper(EchoStepper):
         now = time.monotonic()
         self.heard += [Heard(now, slot, float(pcm[0])) for slot, pcm in heard.items()]
         self._enter("step")
+        self.at_gate = not self.gate.is_set()
         assert self.gate.wait(20), "a test left the gate closed"
+        self.at_gate = False
         steps = super().step(heard)
         return {slot: replace(step, healthy=slot not in self.unhealthy) for slot, step in steps.items()}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.engine import CHOICES, Talker, is_talking, join_talking, pace, until
+from support.engine import CHOICES, ProbeStepper, Talker, is_talking, join_talking, pace, until
 
 from personaplex_app.engine.facade import Engine
 from personaplex_app.engine.session import Session
@@ -24,6 +24,12 @@ def talk_on(talker: Talker, frames: int = 5) -> None:
     until(lambda: is_talking(talker.session))
     pace(frames, lambda index: talker.say(1), [talker])
     until(lambda: talker.session.counters.stepped >= before + frames)
+
+
+def say_into_a_step(talker: Talker, stepper: ProbeStepper) -> None:
+    """Says a frame and waits until a step with the talk is under way; the gate is closed, so it does not end."""
+    talker.say(1)
+    until(lambda: stepper.at_gate)
 
 
 def taken_up(engine: Engine, grant: str) -> Talker:
