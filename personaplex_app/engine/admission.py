@@ -17,6 +17,7 @@ from personaplex_app.engine.waits import TalkLengths
 from personaplex_app.errors import NoCapacity
 
 ALREADY_TALKING = "You are already talking in another window. This one goes on when that talk is over."
+QUICKER = "Somebody was quicker. You are the first in the line."
 
 
 @dataclass(frozen=True)
@@ -159,10 +160,10 @@ class Admission:
             raise NoCapacity("This ticket is not admitted, or not any more.", code="no_ticket")
         if not self._may_enter(ticket):
             self._back_to_line(ticket)
-            raise NoCapacity(ALREADY_TALKING)
+            raise NoCapacity(ALREADY_TALKING, code="no_ticket")
         if not ticket.promised and self.available <= 0:
             self._back_to_line(ticket)
-            raise NoCapacity("Somebody was quicker. You are the first in the line.")
+            raise NoCapacity(QUICKER, code="no_ticket")
         ticket.promised = False
         ticket.state = TicketState.LIVE
         ticket.live_since = self._clock()

@@ -113,8 +113,15 @@ class Talk:
         return self.session.take_spoken() if self.session else None
 
     def set(self, choices: Choices) -> None:
-        """Sliders moved during the talk; prompt and voice hold from the next call, and that is said."""
-        if self.session is None or self.choices is None:
+        """Sliders moved during the talk; prompt and voice hold from the next call, and that is said.
+
+        Whoever still waits chooses anew.
+        """
+        if self.choices is None:
+            return
+        if self.session is None:
+            if not self.entering:
+                self.choices, self.asked, self.notice = choices, choices.sampling, ""
             return
         other = (choices.prompt, choices.voice) != (self.choices.prompt, self.choices.voice)
         self.notice = NEXT_CALL if other else ""

@@ -190,7 +190,8 @@ class TalkSocket:
         """What is not named stays as it is."""
         try:
             asked = talk.asked or self._sampling
-            kept = {"prompt": talk.choices.prompt, "voice": talk.choices.voice} if talk.choices else {}
+            had = talk.choices
+            kept = {"prompt": had.prompt, "voice": had.voice, "seed": had.seed} if had else {}
             talk.set(read_choices({**kept, **choices}, asked))
         except InvalidInput as error:
             talk.refuse_change(error)

@@ -255,6 +255,41 @@ def test_the_line_moves_up_and_whose_turn_it_is_answers(engine: Engine) -> None:
     play_out(story)
 
 
+def test_who_is_too_late_with_the_sound_waits_as_the_first(engine: Engine) -> None:
+    async def story() -> None:
+        async with open_front(engine) as front, front.caller("a") as quick, front.caller("b") as slow:
+            await slow.ask()
+            await slow.next("admitted")
+            await quick.talk()
+            await slow.say("sound")
+            assert (await slow.next("refused"))["code"] == "no_ticket"
+            assert (await slow.next("waiting"))["place"] == 1
+            await quick.say("stop")
+            await slow.next("turn")
+
+    play_out(story)
+
+
+def test_who_waits_may_choose_anew(engine: Engine) -> None:
+    async def story() -> None:
+        async with open_front(engine) as front, front.caller("a") as talking, front.caller("b") as waiting:
+            await talking.talk()
+            await waiting.ask(prompt="Be kind.", seed="7")
+            await waiting.next("waiting")
+            await waiting.say("set", choices={"prompt": "Be strict.", "audio_temperature": 0.3})
+            await waiting.say("set", choices={"audio_temperature": 99})
+            await talking.say("stop")
+            await waiting.next("turn")
+            await waiting.say("answer")
+            view = await waiting.come_in()
+            assert "audio temperature 0.3" in view["applied"] and "seed 7" in view["applied"]
+            assert "Audio temperature must be from 0 to 2" in view["sentence"]
+            (talk,) = front.desk._talks.values()
+            assert talk.choices is not None and talk.choices.prompt == "Be strict."
+
+    play_out(story)
+
+
 def test_who_does_not_answer_loses_the_turn_and_may_ask_again(engine: Engine) -> None:
     async def story() -> None:
         async with (

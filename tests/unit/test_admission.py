@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from support.gate import Gate
 
-from personaplex_app.engine.admission import ALREADY_TALKING, Limits, Ticket
+from personaplex_app.engine.admission import ALREADY_TALKING, QUICKER, Limits, Ticket
 from personaplex_app.engine.admission import TicketState as State
 from personaplex_app.engine.waits import FIRST_GUESS_SECONDS
 from personaplex_app.errors import NoCapacity
@@ -59,7 +59,8 @@ def test_who_is_too_late_with_the_sound_is_first_in_the_line(gate: Gate) -> None
     slow, quick = gate.ask("slow"), gate.ask("quick")
     gate.enter(quick)
     behind = gate.ask("behind")
-    assert "Somebody was quicker" in _refused(gate.admission.enter, slow).sentence
+    refused = _refused(gate.admission.enter, slow)
+    assert (refused.sentence, refused.code) == (QUICKER, "no_ticket")
     assert gate.admission.waiting == [slow, behind]
     gate.leave(quick)
     assert slow.state is State.CALLED
@@ -194,7 +195,7 @@ def test_an_unpromised_ticket_does_not_take_a_promised_slot(gate: Gate) -> None:
     called = gate.ask("called")
     gate.leave(talks[0])
     assert called.state is State.CALLED
-    assert "Somebody was quicker" in _refused(gate.admission.enter, early).sentence
+    assert _refused(gate.admission.enter, early).sentence == QUICKER
     gate.admission.answer(called)
     gate.enter(called)
 

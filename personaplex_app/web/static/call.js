@@ -75,14 +75,12 @@ class Call {
 
   choose(values) {
     this.values = Object.fromEntries(config.fields.map((name, index) => [name, values[index]]));
-    if (this.state === "talking") this.line.send({ type: "set", choices: this.values });
+    if (["waiting", "turn", "talking"].includes(this.state)) this.line.send({ type: "set", choices: this.values });
   }
 
   async useSocket() {
-    if (element("use-socket").checked && this.state === "talking" && this.path === "webrtc") {
-      this.rtc.stop();
-      await this.startSocket();
-    }
+    const wanted = element("use-socket").checked && this.state === "talking" && this.path === "webrtc";
+    if (wanted) await this.startSocket(); // the other path is stopped once the server says that the sound has moved
   }
 
   // The server's messages.
@@ -114,7 +112,8 @@ class Call {
   }
 
   refused(message) {
-    if (this.state === "talking" || (this.state === "busy" && message.code === "bad_message")) this.say(message.sentence);
+    const goesOn = message.code === "no_ticket" || (this.state === "busy" && message.code === "bad_message");
+    if (this.state === "talking" || goesOn) this.say(message.sentence); // others were quicker: `waiting` follows
     else this.finish(message.sentence);
   }
 
