@@ -17,6 +17,8 @@ from typing import Any
 import httpx
 import pytest
 from support.engine import until
+from support.rtc_peer import tone
+from support.rtc_talk import rtc_talk
 from support.served import ROOT, Served, serving
 from support.socket_talk import dialled, talking
 
@@ -203,6 +205,22 @@ def test_who_talks_too_long_after_sigterm_is_told_that_the_server_ends() -> None
         assert talk.wait("ended", 4.0, code="draining")["sentence"] == CLOSING
         _ended_well(server, 10.0)
         assert "Somebody still talks" in server.printed
+
+
+def test_a_talk_over_webrtc_is_told_too_and_leaves_no_traceback() -> None:
+    async def story(server: Served) -> None:
+        async with rtc_talk(server.url, tone(440.0)) as call:
+            await call.peer.heard_for(0.5, within=10.0)
+            server.process.send_signal(signal.SIGTERM)
+            until_over = asyncio.get_running_loop().time() + 5.0
+            while call.talk.ended is None and asyncio.get_running_loop().time() < until_over:
+                await asyncio.sleep(0.05)
+            assert call.talk.ended is not None and call.talk.ended.code == "draining"
+            assert await asyncio.to_thread(server.ended, 10.0) == 0
+
+    with serving("--engine", "echo", "--drain-seconds", "1") as server:
+        asyncio.run(story(server))
+        _ended_well(server, 1.0)
 
 
 def test_an_empty_server_ends_at_once_though_pages_are_open() -> None:
