@@ -108,9 +108,8 @@ def _measure(build: Callable[[int], Stepper], row: Row, plan: Plan, tell: Say) -
     row.memory.weights_bytes = talkers.probe.weights_bytes()
     _measure_ticks(talkers, row, plan, tell)
     _measure_engine(talkers, row, plan, tell)
-    row.memory.ran = gpu_memory()
+    row.memory.ended = gpu_memory()
     row.memory.host_bytes = host_bytes()
-    row.memory.call_state_bytes = talkers.state_bytes()
 
 
 def _measure_ticks(talkers: Talkers, row: Row, plan: Plan, tell: Say) -> None:
@@ -125,6 +124,8 @@ def _measure_ticks(talkers: Talkers, row: Row, plan: Plan, tell: Say) -> None:
     row.ticks = talkers.paced(frames_in(plan.seconds))
     tell("stepping without a pause")
     row.throughput = talkers.unpaced()
+    row.memory.paced = gpu_memory()
+    row.memory.call_state_bytes = talkers.state_bytes()
     if row.calls > 1 and plan.agree_frames:
         tell("comparing greedy tokens")
         row.agreement = talkers.agreement(plan.agree_frames)

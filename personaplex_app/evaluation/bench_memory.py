@@ -80,8 +80,9 @@ def _tensor_bytes(thing: Any, seen: dict[Any, Any]) -> int:
     seen[id(thing)] = thing
     if hasattr(thing, "untyped_storage"):
         storage = thing.untyped_storage()
-        known = seen.setdefault(("storage", storage.data_ptr()), storage)
-        return int(storage.nbytes()) if known is storage else 0
+        counted = ("storage", storage.data_ptr()) in seen
+        seen["storage", storage.data_ptr()] = storage
+        return 0 if counted else int(storage.nbytes())
     if isinstance(thing, Mapping):
         return sum(_tensor_bytes(one, seen) for one in thing.values())
     if isinstance(thing, list | tuple):

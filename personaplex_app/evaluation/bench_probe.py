@@ -60,7 +60,7 @@ class Probe:
     @contextlib.contextmanager
     def timing(self) -> Iterator[Stopwatch]:
         """A stopwatch that sees the calls of a step's parts while the context lasts."""
-        watch = Stopwatch(self.on_gpu)
+        watch = Stopwatch(_gpu_event if self.on_gpu else None)
         with contextlib.ExitStack() as undo:
             for part, (owner_name, name) in PARTS.items():
                 owner = getattr(self._stepper, owner_name, None)
@@ -86,17 +86,30 @@ def _replaced(owner: Any, name: str, call: Callable[..., Any]) -> Iterator[None]
             setattr(owner, name, own)
 
 
-class Stopwatch:
-    """Times a step's parts, by events on the GPU's own line of work and by the clock elsewhere. Waits for nothing."""
+def _gpu_event() -> Any:
+    """A mark in the GPU's line of work."""
+    import torch
 
-    def __init__(self, on_gpu: bool) -> None:
-        self._on_gpu = on_gpu
+    event: Any = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+    event.record()
+    return event
+
+
+class Stopwatch:
+    """Times a step's parts; during the step it waits for nothing.
+
+    Args:
+        event: marks the GPU's line of work, and tells the milliseconds to another mark; None where there is no GPU.
+    """
+
+    def __init__(self, event: Callable[[], Any] | None = None, clock: Callable[[], float] = time.perf_counter) -> None:
+        self._event, self._clock = event, clock
         self._parts: dict[str, list[float]] = {part: [] for part in PARTS}
         self._marks: list[tuple[str, Any, Any, float, float]] = []
         self._began = self._ended = self._thread = 0.0
         self._ticks = 0
         self.host_ms: list[float] = []
-        self.host_is = UNTIL_ENQUEUED if on_gpu else THREAD_CPU
+        self.host_is = UNTIL_ENQUEUED if event else THREAD_CPU
 
     @property
     def parts_ms(self) -> dict[str, list[float]]:
@@ -107,39 +120,30 @@ class Stopwatch:
         """The same call, timed."""
 
         def timed(*given: Any, **named: Any) -> Any:
-            before, began = self._stamp(), time.perf_counter()
+            before, began = self._event and self._event(), self._clock()
             result = call(*given, **named)
-            self._marks.append((part, before, self._stamp(), began, time.perf_counter()))
+            self._marks.append((part, before, self._event and self._event(), began, self._clock()))
             return result
 
         return timed
 
-    def _stamp(self) -> Any:
-        if not self._on_gpu:
-            return None
-        import torch
-
-        event: Any = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
-        event.record()
-        return event
-
     def begin(self) -> None:
         """A tick begins."""
         self._marks.clear()
-        self._began, self._thread = time.perf_counter(), time.thread_time()
+        self._began, self._thread = self._clock(), time.thread_time()
 
     def end(self) -> None:
         """A tick is over: what it was given is delivered."""
-        self._ended, self._thread = time.perf_counter(), time.thread_time() - self._thread
+        self._ended, self._thread = self._clock(), time.thread_time() - self._thread
 
     def collect(self) -> None:
         """Adds up the tick's parts; to be called outside its time."""
         self._ticks += 1
-        if self._on_gpu and self._marks:
+        if self._event and self._marks:
             self._marks[-1][2].synchronize()
         sums: dict[str, float] = {}
         for part, before, after, began, ended in self._marks:
-            took = before.elapsed_time(after) if self._on_gpu else 1000 * (ended - began)
+            took = before.elapsed_time(after) if self._event else 1000 * (ended - began)
             sums[part] = sums.get(part, 0.0) + took
         for part, took in sums.items():
             self._parts[part].append(took)
@@ -147,7 +151,8 @@ class Stopwatch:
 
     def _host_ms(self) -> float:
         """On a GPU: the tick without the time between the last part's launch and the moment the GPU had done it."""
-        if not (self._on_gpu and self._marks):
+        seen = [part for part, *_ in self._marks]
+        if not self._event or seen[:1] != ["codec_in"] or seen[-1:] != ["codec_out"]:
             self.host_is = THREAD_CPU
             return 1000 * self._thread
         (_, first, _, began, _), (_, _, last, _, launched) = self._marks[0], self._marks[-1]

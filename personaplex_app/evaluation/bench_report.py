@@ -99,11 +99,16 @@ class GpuMemory:
 
 @dataclass
 class Memory:
-    """Where the memory goes; the peaks in `loaded` are those of loading, the peaks in `ran` of all that came after."""
+    """Where the memory goes: after each stage, with the peak so far; the peaks in `loaded` are those of loading alone.
+
+    Attributes:
+        call_state_bytes: of a copy of one call's state, as `save` makes it. host_bytes: of the process, at the end.
+    """
 
     loaded: GpuMemory | None = None
     windows_full: GpuMemory | None = None
-    ran: GpuMemory | None = None
+    paced: GpuMemory | None = None
+    ended: GpuMemory | None = None
     weights_bytes: int | None = None
     call_state_bytes: int | None = None
     host_bytes: int | None = None

@@ -99,12 +99,16 @@ def _memory(report: Report) -> list[str]:
     rows = []
     for row in report.rows:
         memory = row.memory
-        stages = [_reserved(stage) for stage in (memory.loaded, memory.windows_full, memory.ran)]
-        peaks = [_gib(stage.peak_reserved_bytes if stage else None) for stage in (memory.loaded, memory.ran)]
+        stages = [_reserved(stage) for stage in (memory.loaded, memory.windows_full, memory.ended)]
+        peaks = [
+            _gib(stage.peak_reserved_bytes if stage else None) for stage in (memory.loaded, memory.paced, memory.ended)
+        ]
         rest = [_gib(memory.weights_bytes), _mib(memory.call_state_bytes), _gib(memory.host_bytes)]
         rows.append([str(row.calls), *stages, *peaks, *rest])
-    names = ["calls", "loaded", "windows full", "at the end", "peak of loading", "peak after"]
-    title = "Memory: the GPU's in GiB, allocated / reserved; weights and host in GiB, a call's state in MiB"
+    names = ["calls", "loaded", "windows full", "at the end", "peak: loading", "ticks", "all"]
+    title = (
+        "Memory: the GPU's in GiB, allocated / reserved, peaks reserved; weights and host in GiB, a call's state in MiB"
+    )
     return [title, *_columns([*names, "weights", "call's state", "host"], rows)]
 
 
