@@ -28,6 +28,7 @@ LOOKS = {
     "host": ("#cc79a7", "D"),
 }
 LIMIT_COLOUR = "#d55e00"
+ROOM_ABOVE = 1.06
 
 
 def check_plot(path: Path) -> None:
@@ -53,6 +54,7 @@ def draw_plot(report: Report, path: Path) -> str:
     for panel, (name, share) in zip(panels, SHARES.items(), strict=True):
         _draw_panel(panel, rows, name, share, report)
     panels[0].set_ylabel("milliseconds")
+    panels[0].set_ylim(0, ROOM_ABOVE * _tallest_ms(rows))
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(LOOKS), frameon=False)
     figure.savefig(path, dpi=120, metadata={"Title": _title(report), "Description": words})
@@ -97,6 +99,11 @@ def _of(row: Row, name: str, share: float) -> float:
     return percentile(_values(row, name), share)
 
 
+def _tallest_ms(rows: list[Row]) -> float:
+    """What the picture has to have room for: a frame, and the longest p99."""
+    return max(FRAME_MS, *(_of(row, part, 0.99) for row in rows for part in LOOKS if _values(row, part)))
+
+
 def _calls(row: Row) -> str:
     return f"{row.calls} {'call' if row.calls == 1 else 'calls'}"
 
@@ -116,6 +123,5 @@ def _draw_panel(panel: Any, rows: list[Row], name: str, share: float, report: Re
     panel.set_xscale("log", base=2)
     panel.set_xticks([row.calls for row in rows], labels=[str(row.calls) for row in rows])
     panel.minorticks_off()
-    panel.set_ylim(bottom=0)
     panel.set_xlabel("calls at once")
     panel.set_title(name)

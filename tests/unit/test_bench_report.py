@@ -162,6 +162,26 @@ def test_a_picture_of_vectors_holds_every_line_by_name(report: Report, tmp_path:
     assert "64 ms, the line for p99" in drawn and "calls at once" in drawn
 
 
+@pytest.mark.parametrize(("tick_ms", "top_ms"), [(30.0, 80), (200.0, 200)])
+def test_a_picture_has_room_for_every_tick(
+    report: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tick_ms: float, top_ms: float
+) -> None:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    limits = []
+    saves = Figure.savefig
+
+    def save(figure: Figure, *given: Any, **named: Any) -> None:
+        saves(figure, *given, **named)
+        limits.extend(panel.get_ylim() for panel in figure.axes if isinstance(panel, Axes))
+
+    monkeypatch.setattr(Figure, "savefig", save)
+    report.rows = [row_of(1, 7.25), row_of(64, tick_ms)]
+    draw_plot(report, tmp_path / "a.png")
+    assert limits == [(0, pytest.approx(1.06 * top_ms))] * 2
+
+
 def test_no_picture_of_nothing(report: Report, tmp_path: Path) -> None:
     report.rows = report.rows[2:]
     with pytest.raises(InvalidInput, match="nothing to plot"):
