@@ -37,6 +37,7 @@ from personaplex_app.network import (
     relay_notice,
     urls_of,
 )
+from personaplex_app.web.reach import Reach
 
 log = logging.getLogger(__name__)
 
@@ -59,6 +60,7 @@ class IceMinter:
     Args:
         browser_ttl_seconds: how long a visitor's credentials hold; a talk must fit in.
         hub_url, cloudflare_url: who is asked. wall, clock, sleep: epoch seconds, steady seconds, and how to wait.
+        answers: whether a server answers from here.
 
     Attributes:
         problem: why there is no relay right now, a sentence; empty where nothing is wrong. minted, failed: counts.
@@ -74,11 +76,13 @@ class IceMinter:
         wall: Callable[[], float] = time.time,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+        answers: Callable[[str], Awaitable[bool]] | None = None,
     ) -> None:
         self._network = network
         self._browser_ttl_seconds = browser_ttl_seconds
         self._hub_url, self._cloudflare_url = hub_url, cloudflare_url
         self._wall, self._clock, self._sleep = wall, clock, sleep
+        self._reach = Reach(answers, clock)
         self._client: httpx.AsyncClient | None = None
         self._renewal: asyncio.Task[None] | None = None
         self._tried = asyncio.Event()
@@ -100,12 +104,14 @@ class IceMinter:
         return [*self._network.ice, *relay]
 
     async def server(self) -> list[IceServer]:
-        """This server's own; they hold for a talk that begins now. Begins the renewal where `start` has not."""
-        if not self._asks:
-            return [*self._network.ice, *(await self._mint(SERVER_TTL_SECONDS) or [])]
-        self.start()
-        await self._tried.wait()
-        return [*self._network.ice, *(self._own if self._clock() < self._own_until else [])]
+        """This server's own, those that answer; they hold for a talk that begins now. Begins the renewal if need be."""
+        if self._asks:
+            self.start()
+            await self._tried.wait()
+            relay = self._own if self._clock() < self._own_until else []
+        else:
+            relay = await self._mint(SERVER_TTL_SECONDS) or []
+        return await self._reach.only([*self._network.ice, *relay])
 
     def start(self) -> None:
         """Begins to mint and renew the server's own servers; call it inside the event loop."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -87,16 +88,28 @@ def test_without_a_relay_they_never_meet(rooms: Rooms) -> None:
         assert not client.heard and not server.heard
 
 
-def test_a_relay_refuses_what_another_secret_signed(rooms: Rooms, tmp_path: Path) -> None:
-    async def candidates(url: str, secret: str) -> list[str]:
-        minter = IceMinter(Network(turn=SharedSecretTurn((url,), secret)))
-        peer = Peer(aiortc_configuration(await minter.browser()), tone(CLIENT_HZ))
-        try:
-            offer = await asyncio.wait_for(peer.offer(), 10)
-        finally:
-            await peer.close()
-        return [line for line in offer.sdp.splitlines() if line.startswith("a=candidate") and "typ relay" in line]
+async def _relay_candidates(minter: IceMinter) -> list[str]:
+    """Which relayed candidates a peer finds with the server's own ICE servers."""
+    peer = Peer(aiortc_configuration(await minter.server()), tone(CLIENT_HZ))
+    try:
+        offer = await asyncio.wait_for(peer.offer(), 10)
+    finally:
+        await peer.close()
+    return [line for line in offer.sdp.splitlines() if line.startswith("a=candidate") and "typ relay" in line]
 
+
+def test_a_relay_refuses_what_another_secret_signed(rooms: Rooms, tmp_path: Path) -> None:
     with coturn(rooms.middle, tmp_path, MIDDLE_OF_SERVER) as relay, rooms.client.loop() as near:
-        assert len(near.call(candidates(relay.of_client, SECRET))) == 1
-        assert near.call(candidates(relay.of_client, "another secret")) == []
+        for secret, candidates in ((SECRET, 1), ("another secret", 0)):
+            minter = IceMinter(Network(turn=SharedSecretTurn((relay.of_client,), secret)))
+            assert len(near.call(_relay_candidates(minter))) == candidates
+
+
+def test_where_udp_does_not_go_the_relay_is_used_over_tcp_and_nobody_waits(rooms: Rooms, tmp_path: Path) -> None:
+    with coturn(rooms.middle, tmp_path, MIDDLE_OF_SERVER) as relay, rooms.client.loop() as near:
+        urls = (f"turn:{MIDDLE_OF_CLIENT}:3478", "turn:192.0.2.1:3478?transport=tcp", relay.of_client)
+        minter = IceMinter(Network(turn=SharedSecretTurn(urls, SECRET)))
+        near.call(minter.server())
+        began = time.monotonic()
+        assert len(near.call(_relay_candidates(minter))) == 1
+        assert time.monotonic() - began < 2.0  # aiortc would wait 5 s for a dead one

@@ -19,7 +19,7 @@ from personaplex_app.network import CloudflareTurn, FixedTurn, HubTurn, Network,
 from personaplex_app.web import turn
 from personaplex_app.web.turn import QUIET_SECONDS, RETRY_SECONDS, SERVER_TTL_SECONDS, IceMinter, aiortc_configuration
 
-STATIC = {"urls": "stun:stun.example.org"}
+STATIC = {"urls": ["stun:stun.example.org"]}
 RELAY = {"urls": ["turn:r.example:3478?transport=udp"], "username": "u", "credential": "c"}
 TOKEN = "hush-hush-token"
 HUB, CLOUDFLARE = HubTurn(TOKEN), CloudflareTurn("a key/id", TOKEN)
@@ -97,6 +97,7 @@ async def serving(source: TurnSource | None, clock: Clock | None = None) -> Asyn
         wall=lambda: 1_000_000.5,
         clock=clock,
         sleep=clock.sleep,
+        answers=_always,
     )
     try:
         yield minter, service
@@ -105,6 +106,10 @@ async def serving(source: TurnSource | None, clock: Clock | None = None) -> Asyn
         server.close()
         await service.close()
         await server.wait_closed()
+
+
+async def _always(url: str) -> bool:
+    return True
 
 
 def run(story: Coroutine[Any, Any, None]) -> None:
