@@ -51,11 +51,11 @@ def status_words(session: Session) -> str:
     return "Talking. Speak whenever you like."
 
 
-def lines_words(status: EngineStatus, waiting: int, draining: str) -> str:
-    """What the page says before anybody talks."""
+def lines_words(status: EngineStatus, free: int, waiting: int, draining: str) -> str:
+    """What the page says before the talk; `free`: slots that are promised to nobody."""
     if status.failed or draining:
         return status.failed or draining
-    if status.free and not waiting:
-        return f"Ready: {status.free} of {status.slots} lines free."
+    if free and not waiting:
+        return f"Ready: {free} of {status.slots} lines free."
     line = f" {waiting} in the line." if waiting else ""
     return f"{full_sentence(status.slots)}{line}"

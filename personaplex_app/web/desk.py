@@ -36,8 +36,9 @@ NO_ANSWER = "It was your turn, and nobody answered. Press Talk to queue again."
 
 @dataclass(frozen=True)
 class DeskStatus:
-    """What anybody may know: who waits, and whether newcomers are let in."""
+    """What anybody may know: slots for newcomers, who waits, and whether newcomers are let in."""
 
+    free: int
     waiting: int
     talking: int
     draining: str
@@ -74,7 +75,8 @@ class FrontDesk:
     def status(self) -> DeskStatus:
         """The desk at a glance."""
         talking = sum(talk.ticket.state is TicketState.LIVE for talk in self._talks.values())
-        return DeskStatus(len(self._admission.waiting), talking, self._draining)
+        free = max(0, self._admission.available)
+        return DeskStatus(free, len(self._admission.waiting), talking, self._draining)
 
     def _free(self) -> int:
         """Slots that nobody holds; who is being joined takes one in a moment."""

@@ -57,10 +57,10 @@ def lines_now(desk: FrontDesk) -> dict[str, Any]:
     engine, now = desk.engine.status, desk.status
     return {
         "slots": engine.slots,
-        "free": engine.free,
+        "free": now.free,
         "waiting": now.waiting,
         "step_ms": round(engine.step_ms, 2),
         "failed": engine.failed,
         "draining": now.draining,
-        "sentence": lines_words(engine, now.waiting, now.draining),
+        "sentence": lines_words(engine, now.free, now.waiting, now.draining),
     }

@@ -79,14 +79,13 @@ class TalkSocket:
             await self._gone()
 
     async def _greet(self) -> None:
-        status = self._desk.engine.status
         await self._send(
             "hello",
             protocol=protocol.VERSION,
             sample_rate_hz=SAMPLE_RATE_HZ,
             frame_samples=FRAME_SAMPLES,
-            slots=status.slots,
-            free=status.free,
+            slots=self._desk.engine.status.slots,
+            free=self._desk.status.free,
         )
 
     async def _next(self) -> dict[str, Any]:

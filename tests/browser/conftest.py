@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import soundfile
+from support.served import served
 
 from personaplex_app.audio import Pcm
 
@@ -20,6 +22,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "browser" in item.path.parts:
             item.add_marker(pytest.mark.browser)
+
+
+@pytest.fixture(scope="package")
+def echo_url() -> Iterator[str]:
+    """One server for all who need nothing special: the echo, one line."""
+    with served("--engine", "echo") as url:
+        yield url
+
+
+@pytest.fixture(scope="package")
+def plain_url() -> Iterator[str]:
+    """The same, with nothing between the microphone and the line."""
+    with served("--engine", "echo", "--plain-microphone") as url:
+        yield url
 
 
 @pytest.fixture

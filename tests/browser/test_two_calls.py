@@ -62,18 +62,17 @@ def test_two_visitors_talk_at_once_whatever_junk_came_before(microphone) -> None
     assert min(loudest) > 0.05, loudest
 
 
-def test_uploads_are_closed(microphone) -> None:
-    with served("--engine", "echo") as url:
-        status, _ = _post(f"{url}/gradio_api/upload", {})
-        assert status == 404
-        assert _post(f"{url}/openapi.json", {})[0] in (404, 405)
+def test_uploads_are_closed(echo_url) -> None:
+    assert _post(f"{echo_url}/gradio_api/upload", {})[0] == 404
+    assert _post(f"{echo_url}/openapi.json", {})[0] in (404, 405)
 
 
-def test_a_seed_s_html_is_shown_as_text(microphone) -> None:
-    with served("--engine", "echo") as url, browser_page(url, microphone(speak("Hello."))) as page:
+def test_a_seed_s_html_is_shown_as_text(microphone, echo_url) -> None:
+    with browser_page(echo_url, microphone(speak("Hello."))) as page:
         page.get_by_text("Sampling (moves during the call)").click()
         page.locator("#seed input, #seed textarea").fill("<img src=x>")
-        start_call(page)
+        start_call(page, wait_connected=False)
+        wait_for_text(page, "status", "The seed must be a whole number")
         wait_for_text(page, "status", "<img src=x>")
         page.wait_for_timeout(500)
         assert page.locator("img[src='x']").count() == 0

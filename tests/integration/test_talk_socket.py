@@ -219,6 +219,10 @@ def test_how_many_lines_are_free_is_told_to_anybody(engine: Engine) -> None:
             await second.next("waiting")
             lines = await _lines(front)
             assert (lines["free"], lines["waiting"]) == (0, 1) and "1 in the line." in lines["sentence"]
+            await caller.say("stop")
+            await second.next("turn")
+            lines = await _lines(front)
+            assert (engine.status.free, lines["free"]) == (1, 0) and "one line only" in lines["sentence"]
             foreign = await _lines(front, origin="https://elsewhere.example")
             assert foreign == {"sentence": "This page belongs to another origin."}
 

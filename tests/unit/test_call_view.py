@@ -72,7 +72,7 @@ def test_a_remark_stands_beside_the_status_and_the_socket_is_said(session: Sessi
     ids=["free", "full", "line", "promised", "draining", "dead"],
 )
 def test_before_a_talk_the_lines_are_told(free: int, waiting: int, draining: str, failed: str, words: str) -> None:
-    assert lines_words(EngineStatus(3, free, 15.0, failed), waiting, draining) == words
+    assert lines_words(EngineStatus(3, 3, 15.0, failed), free, waiting, draining) == words
 
 
 def test_one_line_is_called_one() -> None:
