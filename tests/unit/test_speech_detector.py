@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +15,7 @@ from support.speech import pause, speak
 from personaplex_app.audio import FRAME_SAMPLES, SAMPLE_RATE_HZ, Pcm
 from personaplex_app.speech_detector import SpeechDetector
 
+ROOT = Path(__file__).parents[2]
 SECONDS = 12
 SENTENCE = "Good morning, could you tell me the way to the station?"
 PIECE_SAMPLES = 480  # what a microphone's packet holds
@@ -107,3 +112,18 @@ def test_detectors_do_not_share_what_they_heard() -> None:
     for at in range(0, len(words), PIECE_SAMPLES):
         talking.heard(words[at : at + PIECE_SAMPLES])
         assert not quiet.heard(hiss[at : at + PIECE_SAMPLES])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
+def test_a_detector_keeps_to_its_caller_s_thread_and_leaves_the_environment_alone() -> None:
+    """Shared among threads, each window would hold the event loop up for as long as the busiest core likes."""
+    script = (
+        "import os, numpy as np\n"
+        "from personaplex_app.speech_detector import SpeechDetector\n"
+        "before = len(os.listdir('/proc/self/task'))\n"
+        "SpeechDetector().heard(np.full(24_000, 0.1, dtype=np.float32))\n"
+        "print(len(os.listdir('/proc/self/task')) - before, os.environ['OMP_THREAD_LIMIT'])\n"
+    )
+    variables = {**os.environ, "OMP_THREAD_LIMIT": "7"}
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, env=variables, capture_output=True, text=True)
+    assert done.stdout.split() == ["0", "7"], done.stderr
