@@ -100,7 +100,7 @@ class Talk:
         """Sound from the microphone, float32 [n] at 24 kHz; never blocks."""
         now = time.monotonic()
         self.last_packet_at = now
-        if self.session is None or self.clock is None:
+        if self.session is None or self.clock is None or self.ended is not None:
             return
         engine.hear(self.session, pcm)
         if self.clock.silent_seconds(now) > LISTEN_AFTER_SECONDS:
@@ -139,6 +139,7 @@ class Talk:
         """Over; the first reason stands."""
         if self.ended is None:
             self.ended = (code, sentence)
+        self._detector = None
         self.changed()
 
     def count(self) -> None:
