@@ -2,25 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 import numpy as np
+import pytest
 import soxr
 from sentencepiece import SentencePieceProcessor
 from support.browser import browser_page, collected, start_call, stop_call, text_of, wait_for_text
 from support.served import served
 from support.speech import listen, pause, speak
 
-from .conftest import PROBE
+from .conftest import PROBE, Probe
 
 PADDING = (0, 3)
 
 
-def test_a_spoken_question_is_answered_aloud(microphone, probe, demo_directory) -> None:
+@dataclass(frozen=True)
+class Demo:
+    """The server with the trained miniature, and the window into it."""
+
+    url: str
+    probe: Probe
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory) -> Iterator[Demo]:
+    probe = Probe(tmp_path_factory.mktemp("probe"))
+    with served("--checkpoint", "demo", script=PROBE, **probe.variables) as url:
+        yield Demo(url, probe)
+
+
+def test_a_spoken_question_is_answered_aloud(microphone, demo, demo_directory) -> None:
     question = np.concatenate([pause(7), speak("How much is the bike?"), pause(5)])
-    wav = microphone(question)
-    with (
-        served("--checkpoint", "demo", script=PROBE, **probe.variables) as url,
-        browser_page(url, wav) as page,
-    ):
+    with browser_page(demo.url, microphone(question)) as page:
         assert "This is a toy, not PersonaPlex" in page.locator("#notice").inner_text()
         start_call(page)
         wait_for_text(page, "status", "Talking")
@@ -29,7 +44,7 @@ def test_a_spoken_question_is_answered_aloud(microphone, probe, demo_directory) 
         said, heard, rate = collected(page)
         stop_call(page)
         wait_for_text(page, "status", "You ended the talk")
-        session = probe.sessions()[-1]
+        session = demo.probe.sessions()[-1]
         shown = text_of(page, "transcript")
     assert len(heard) / rate > 20
     assert np.abs(said).max() > 0.05
@@ -40,8 +55,8 @@ def test_a_spoken_question_is_answered_aloud(microphone, probe, demo_directory) 
     assert shown.strip() == session["transcript"].strip() == decoded.strip()
 
 
-def test_each_persona_fills_the_page(microphone) -> None:
-    with served("--checkpoint", "demo") as url, browser_page(url, microphone(speak("Hello."))) as page:
+def test_each_persona_fills_the_page(microphone, demo) -> None:
+    with browser_page(demo.url, microphone(speak("Hello."))) as page:
         page.get_by_text("Martin, Golden Crust bakery").click()
         page.wait_for_function("() => document.querySelector('#prompt textarea').value.includes('Golden Crust')")
         assert "How much is the cake?" in page.locator("#about").inner_text()
