@@ -27,6 +27,7 @@ log = logging.getLogger(__name__)
 SOCKET = "socket"  # the path that a talk can move to while it lasts
 LOOK_SECONDS = 0.25
 SILENT_PATH_SECONDS = 3.0
+MOST_RETURNS = 5  # by one grant without ever a sound: who comes back is first in the line, but not for ever
 LOST = "The connection was lost."
 NOT_CONNECTED = "No sound came from the microphone in time. Check the microphone and press Talk again."
 TOO_LATE = "That talk cannot be taken up again: too much time has passed."
@@ -64,6 +65,7 @@ class FrontDesk:
         self._admission = Admission(engine.status.slots, self._free, time.monotonic, limits)
         self._talks: dict[str, Talk] = {}
         self._joining = 0
+        self._returns: dict[str, int] = {}
         self._draining = ""
         self._look: asyncio.Task[None] | None = None
 
@@ -90,14 +92,22 @@ class FrontDesk:
     def come_back(self, visitor: str, grant: str) -> Talk:
         """The talk that was cut off, admitted or first in the line; raises SessionEnded for a grant that is none."""
         self._check_open()
+        self._note_return(grant)
         if not self.engine.can_resume(grant):
             self.metrics.resumed("grant_unknown")
             raise SessionEnded(TOO_LATE, code="grant_unknown")
         self.engine.keep(grant)
         for talk in list(self._talks.values()):  # its old connection may not have noticed yet
-            if talk.session is not None and talk.grant == grant:
+            if talk.grant == grant:
                 self.lose(talk)
         return self._welcome(Talk(self._admission.come_back(visitor), None, grant))
+
+    def _note_return(self, grant: str) -> None:
+        known = {other: count for other, count in self._returns.items() if self.engine.can_resume(other)}
+        known[grant] = known.get(grant, 0) + 1
+        self._returns = known
+        if known[grant] > MOST_RETURNS:
+            self.engine.forget(grant)
 
     def _check_open(self) -> None:
         if self._draining:
@@ -239,6 +249,8 @@ class FrontDesk:
 
     def _look_at(self, talk: Talk) -> None:
         if talk.ticket.state is TicketState.OVER:
+            if talk.grant:
+                self.engine.forget(talk.grant)  # it came back, and no sound did
             self._end(talk, *self._lapsed(talk.ticket))
             return
         if talk.ticket.state is not TicketState.LIVE:

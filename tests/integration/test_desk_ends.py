@@ -16,9 +16,9 @@ from personaplex_app.engine import tick_loop
 from personaplex_app.engine.admission import Limits, TicketState
 from personaplex_app.engine.call_clock import CallLimits
 from personaplex_app.engine.facade import Engine
-from personaplex_app.errors import NoCapacity, ServerFault
+from personaplex_app.errors import NoCapacity, ServerFault, SessionEnded
 from personaplex_app.web import desk as desk_module
-from personaplex_app.web.desk import LOST, NO_ANSWER, NOT_CONNECTED
+from personaplex_app.web.desk import LOST, MOST_RETURNS, NO_ANSWER, NOT_CONNECTED
 
 
 @pytest.fixture
@@ -53,6 +53,37 @@ def test_who_never_connects_is_told_and_held_nothing(engine: Engine) -> None:
             assert talk.ended == ("lost", NOT_CONNECTED) and engine.status.free == 1
             with pytest.raises(NoCapacity, match="not admitted"):
                 await desk.enter(talk, "socket")
+
+    play_out(story)
+
+
+def test_who_comes_back_and_never_connects_has_no_grant_any_more(engine: Engine) -> None:
+    async def story() -> None:
+        async with open_desk(engine, Limits(connect_seconds=0.3)) as desk:
+            talk = await talking_at(desk)
+            desk.lose(talk)
+            await slot_free(desk)
+            back = desk.come_back("anna", talk.grant)
+            await eventually(lambda: back.ended, 2.0)
+            assert back.ended == ("lost", NOT_CONNECTED) and not engine.can_resume(talk.grant)
+
+    play_out(story)
+
+
+def test_a_grant_holds_one_place_and_not_for_ever(engine: Engine) -> None:
+    async def story() -> None:
+        async with open_desk(engine) as desk:
+            talk = await talking_at(desk)
+            desk.lose(talk)
+            await slot_free(desk)
+            await talking_at(desk, "bert")
+            waiting = desk.ask("carl", "somewhere", CHOICES)
+            places = [desk.come_back("anna", talk.grant) for _ in range(MOST_RETURNS)]
+            assert [place.ended is None for place in places] == [False] * (MOST_RETURNS - 1) + [True]
+            assert (desk.place(places[-1]), desk.place(waiting)) == (1, 2)
+            with pytest.raises(SessionEnded) as refused:
+                desk.come_back("anna", talk.grant)
+            assert refused.value.code == "grant_unknown" and engine.parked.count == 0
 
     play_out(story)
 
