@@ -63,6 +63,19 @@ def test_a_space_answers_and_says_that_it_is_a_toy(space: str) -> None:
     assert "default-src 'self'" in headers["content-security-policy"]
 
 
+def test_a_space_s_visitor_gets_a_cookie_that_a_frame_may_keep(space: str) -> None:
+    proxied = {"x-forwarded-proto": "https"}
+    cookie = httpx.get(f"{space}/", headers=proxied).headers["set-cookie"]
+    assert cookie.startswith("personaplex_visitor=") and "SameSite=None; Secure; Partitioned" in cookie
+    again = httpx.get(f"{space}/", headers={**proxied, "cookie": cookie.partition(";")[0]})
+    assert "personaplex_visitor" not in again.headers.get("set-cookie", ""), "and keeps it"
+
+
+def test_a_space_says_before_the_click_that_no_relay_is_set_up(space: str) -> None:
+    lines = httpx.get(f"{space}/talk/lines").json()
+    assert "no TURN relay is set up" in lines["notice"] and lines["free"] == 1
+
+
 def test_a_space_s_page_asks_no_other_origin(space: str) -> None:
     _, page, _ = _get(f"{space}/")
     assert FOREIGN.findall(page) == []
