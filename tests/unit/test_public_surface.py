@@ -28,8 +28,25 @@ def test_the_public_names_are_these() -> None:
     assert all(getattr(personaplex_app, name).__module__.startswith("personaplex_app.") for name in PUBLIC)
 
 
+def test_the_client_s_names_are_these() -> None:
+    from personaplex_app import client
+
+    events = {event.__name__ for event in client.Event.__args__}
+    assert set(client.__all__) == events | {"Event", "Line", "Talk", "connect"}
+    assert all(hasattr(client, name) for name in client.__all__)
+
+
 @pytest.mark.parametrize(
-    "module", ["personaplex_app", "personaplex_app.cli", "personaplex_app.settings", "personaplex_app.engine.facade"]
+    "module",
+    [
+        "personaplex_app",
+        "personaplex_app.cli",
+        "personaplex_app.settings",
+        "personaplex_app.engine.facade",
+        "personaplex_app.client",
+        "personaplex_app.terminal_talk",
+        "personaplex_app.evaluation.socket_caller",
+    ],
 )
 def test_importing_it_is_light(module: str) -> None:
     script = f"import sys, {module}; print([name for name in {HEAVY!r} if name in sys.modules])"
