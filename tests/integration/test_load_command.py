@@ -24,10 +24,10 @@ def test_both_kinds_are_measured_and_who_finds_no_line_is_counted(
     server: Served, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "load.json"
-    flags = ["--calls", "4", "--kind", "mixed", "--seconds", "6", "--stagger", "0.5", "--pid", str(server.process.pid)]
+    flags = ["--calls", "4", "--kind", "mixed", "--seconds", "4", "--stagger", "0.5", "--pid", str(server.process.pid)]
     assert main(["load", "--url", server.url, "--json", str(out), *flags]) == 0
     table = capsys.readouterr().out
-    assert "4 calls, 6 s together: 3 completed, 1 refused, 0 failed" in table and "1 refused: in_line" in table
+    assert "4 calls, 4 s together: 3 completed, 1 refused, 0 failed" in table and "1 refused: in_line" in table
     load = json.loads(out.read_text())
     for kind in ("socket", "webrtc"):
         figures = load["kinds"][kind]
@@ -37,8 +37,11 @@ def test_both_kinds_are_measured_and_who_finds_no_line_is_counted(
         assert figures["connect_ms"]["max"] < 10_000
     calls: list[dict[str, Any]] = load["calls"]
     assert [call["kind"] for call in calls] == ["socket", "webrtc", "socket", "webrtc"]
-    assert calls[1]["packets_lost"] == 0 and calls[1]["pieces"] > 250
-    assert calls[3]["outcome"] == "refused" and calls[3]["code"] == "in_line" and calls[3]["delays_ms"] == []
+    done = [call for call in calls if call["outcome"] == "completed"]
+    assert all(call["pieces"] > 150 for call in done)
+    assert {call["packets_lost"] for call in done if call["kind"] == "webrtc"} == {0}
+    (left_out,) = [call for call in calls if call not in done]
+    assert (left_out["outcome"], left_out["code"], left_out["delays_ms"]) == ("refused", "in_line", [])
     names = [thread["name"] for thread in load["server"]["threads"]]
     assert {"event-loop", "tick"} <= set(names) and names[0] == "event-loop"
     assert 0 < load["server"]["cores"] < 2
