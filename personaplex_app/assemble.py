@@ -6,6 +6,7 @@ Must not know: how any part works inside.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,10 +14,10 @@ import torch
 
 from personaplex_app.errors import InvalidInput
 from personaplex_app.model.checkpoint import open_checkpoint
-from personaplex_app.model.codec import load_codec, random_codec
+from personaplex_app.model.codec import Codec, load_codec, random_codec
 from personaplex_app.model.config import CheckpointConfig
 from personaplex_app.model.hub import fetch_checkpoint
-from personaplex_app.model.loading import load_weights, random_weights
+from personaplex_app.model.loading import Weights, load_weights, random_weights
 from personaplex_app.model.prompts import VoicePrompt
 from personaplex_app.model.random_checkpoint import random_tokenizer
 from personaplex_app.model.stepper import SpeechStepper
@@ -24,6 +25,8 @@ from personaplex_app.model.tokenizer import Tokenizer
 from personaplex_app.model.voice_file import VoiceShelf, check_voice, encode_voice, read_voice_bytes, read_voice_file
 from personaplex_app.settings import EngineChoice
 from personaplex_app.sound_files import read_sound
+
+log = logging.getLogger(__name__)
 
 PACKAGED = ("demo", "mini")
 RANDOM = "random"
@@ -69,22 +72,51 @@ def build_stepper(choice: EngineChoice, report: Callable[[str], None] = lambda l
     device = pick_device(choice.device)
     torch.set_num_threads(choice.threads)
     if pick_checkpoint(choice) == RANDOM:
-        return _random_stepper(choice, device)
+        return _random_stepper(choice, device, report)
     directory = checkpoint_directory(choice, report)
     checkpoint = open_checkpoint(directory, allow_surplus=choice.allow_surplus)
     tokenizer = Tokenizer(checkpoint.tokenizer, checkpoint.config.language.text_card)
     codec = load_codec(checkpoint.codec, checkpoint.config, device, choice.slots)
     voices = VoiceShelf(directory, choice.cache / "voices", checkpoint.config)
     weights = load_weights(checkpoint, device, _pick_dtype(choice))
-    return SpeechStepper(weights, codec, tokenizer, checkpoint.config, voices)
+    return _stepper(choice, weights, codec, tokenizer, checkpoint.config, voices, report)
 
 
-def _random_stepper(choice: EngineChoice, device: torch.device) -> SpeechStepper:
+def _stepper(
+    choice: EngineChoice,
+    weights: Weights,
+    codec: Codec,
+    tokenizer: Tokenizer,
+    config: CheckpointConfig,
+    voices: VoiceShelf,
+    report: Callable[[str], None],
+) -> SpeechStepper:
+    """The fast stepper where there is a GPU for it, else, and where it fails, moshi's modules step by step."""
+    if choice.plain or codec.device.type == "cpu" or config.trained_positions:
+        return SpeechStepper(weights, codec, tokenizer, config, voices)
+    try:
+        from personaplex_app.model.fast.stepper import FastStepper
+
+        cache = torch.int8 if choice.kv_cache == "int8" else None
+        return FastStepper(weights, codec, tokenizer, config, voices, cache)
+    except torch.OutOfMemoryError:
+        raise
+    except Exception as error:
+        log.warning("the fast engine could not be made", exc_info=True)
+        remark = f"The fast engine cannot run here ({type(error).__name__}); the plain one runs, at half the speed."
+        report(remark)
+        stepper = SpeechStepper(weights, codec, tokenizer, config, voices)
+        stepper.remark = remark
+        return stepper
+
+
+def _random_stepper(choice: EngineChoice, device: torch.device, report: Callable[[str], None]) -> SpeechStepper:
     config = CheckpointConfig()
     tokenizer = Tokenizer(random_tokenizer(choice.cache), config.language.text_card)
     codec = random_codec(config, device, choice.slots)
     weights = random_weights(config.language, device, _pick_dtype(choice))
-    return SpeechStepper(weights, codec, tokenizer, config, VoiceShelf(None, choice.cache / "voices", config))
+    voices = VoiceShelf(None, choice.cache / "voices", config)
+    return _stepper(choice, weights, codec, tokenizer, config, voices, report)
 
 
 def voice_from_file(stepper: SpeechStepper, path: Path) -> VoicePrompt:

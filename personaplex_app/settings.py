@@ -56,6 +56,7 @@ class EngineChoice:
             `demo`. device: `auto`, `cpu` or `cuda`.
         precision: `auto`, `float32` or `bfloat16`; `auto` is float32 for the miniatures, bfloat16 otherwise.
         threads: for arithmetic on the CPU. token, revision: for the Hub.
+        kv_cache: `model` (the weights' type) or `int8`, half as large, on a GPU. plain: never the fast engine.
     """
 
     checkpoint: str | None
@@ -67,6 +68,8 @@ class EngineChoice:
     threads: int = 1
     token: str | None = None
     revision: str | None = None
+    kv_cache: str = "model"
+    plain: bool = False
 
 
 @dataclass(frozen=True)
@@ -155,6 +158,8 @@ def engine_choice(flags: argparse.Namespace, variables: Mapping[str, str], slots
         threads=flags.threads,
         token=hub_token(variables),
         revision=variables.get(REVISION_VARIABLE) or None,
+        kv_cache=flags.kv_cache,
+        plain=flags.plain_engine,
     )
 
 
@@ -215,4 +220,6 @@ def add_model_flags(parser: argparse.ArgumentParser, checkpoint: str | None = No
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
     parser.add_argument("--precision", choices=("auto", "float32", "bfloat16"), default="auto")
     parser.add_argument("--threads", type=int, default=1, help="CPU threads for arithmetic (default: 1)")
+    parser.add_argument("--kv-cache", choices=("model", "int8"), default="model", help="int8: half the memory a talk")
+    parser.add_argument("--plain-engine", action="store_true", help="on a GPU: without the compiled kernels")
     parser.add_argument("--allow-surplus", action="store_true", help="load a checkpoint without its unknown tensors")

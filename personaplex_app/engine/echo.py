@@ -8,7 +8,7 @@ Must not know: models, the web.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from personaplex_app.audio import Pcm
@@ -66,6 +66,11 @@ class EchoStepper:
         """Takes as long as it was told to."""
         time.sleep(self.prime_seconds)
         self.sampling[slot], self.counts[slot] = opening.sampling, opening.seed
+
+    def prime_pieces(self, slot: int, opening: Choices) -> Iterator[None]:
+        """All in one piece."""
+        self.prime(slot, opening)
+        yield from ()
 
     def step(self, heard: Mapping[int, Pcm]) -> dict[int, EchoStep]:
         """Gives every slot its own frame back."""

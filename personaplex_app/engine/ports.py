@@ -5,7 +5,7 @@ Must not know: who implements it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
 from personaplex_app.audio import Pcm
@@ -60,6 +60,9 @@ class Stepper(Protocol):
 
     def prime(self, slot: int, opening: Any) -> None:
         """Puts a conversation's beginning into a slot."""
+
+    def prime_pieces(self, slot: int, opening: Any) -> Iterator[None]:
+        """The same in pieces, between which other slots may step; nothing is done before the first is asked for."""
 
     def step(self, heard: Mapping[int, Pcm]) -> Mapping[int, StepResult]:
         """One frame for each slot named; the others rest."""

@@ -9,11 +9,12 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from personaplex_app.engine.guard import Guard
 from personaplex_app.engine.loop_events import LoopEvents, TickReport
 from personaplex_app.engine.ports import SavedSlot, Stepper, StepResult
+from personaplex_app.engine.primer import Primer
 from personaplex_app.engine.roster import Roster
 from personaplex_app.engine.scheduler import TickPlan
 from personaplex_app.engine.session import Session, SessionState
@@ -52,6 +53,7 @@ class TickLoop:
         self._events = events or LoopEvents()
         self._clock = clock
         self._last_tick = float("-inf")
+        self._primer = Primer(self._pieces, clock)
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="tick", daemon=True)
         self._guard = Guard(self._tell_stalled, lambda: self._die(ENGINE_DEAD), clock)
@@ -90,7 +92,7 @@ class TickLoop:
                 if plan.ready:
                     self._tick(plan)
                 else:
-                    self._roster.wait(self._plan)
+                    self._roster.wait(self._plan, self._is_errand)
         except Exception:
             log.exception("the tick thread failed")
             self._die(ENGINE_DEAD)
@@ -130,26 +132,35 @@ class TickLoop:
             return None
 
     def _prime_newcomer(self) -> None:
-        """One a round, so that those who talk wait for one prompt at most."""
-        newcomers = [session for session in self._roster.sessions if session.state is SessionState.PRIMING]
-        if not newcomers:
+        """One piece of one prompt, where the ticks leave room for it."""
+        session = next((one for one in self._roster.sessions if one.state is SessionState.PRIMING), None)
+        if session is None or not self._primer.may_work(self._last_tick, self._anybody_talks()):
             return
-        session = newcomers[0]
         try:
-            self._fill_slot(session)
+            with self._guard.working(HUNG_PROMPT_SECONDS):
+                ready = self._primer.work_for(session)
         except Exception:
             log.exception("priming slot %d failed", session.tenancy.slot)
             self._fail(session, RESTORE_FAILED if session.resumed else PRIME_FAILED)
             return
-        if self._roster.go_live(session):
+        if ready and self._roster.go_live(session):
             session.begin()
 
-    def _fill_slot(self, session: Session) -> None:
-        with self._guard.working(HUNG_PROMPT_SECONDS):
-            if session.saved is not None:
-                self._stepper.restore(session.tenancy.slot, session.saved)
-            else:
-                self._stepper.prime(session.tenancy.slot, session.opening)
+    def _anybody_talks(self) -> bool:
+        return any(session.state is SessionState.TALKING for session in self._roster.sessions)
+
+    def _is_errand(self, session: Session) -> bool:
+        """Whether a session needs something of this thread now that is no tick."""
+        if session.state is SessionState.PRIMING:
+            return self._primer.may_work(self._last_tick, self._anybody_talks())
+        return session.state is SessionState.ENDED
+
+    def _pieces(self, session: Session) -> Iterator[None]:
+        slot = session.tenancy.slot
+        if session.saved is None:
+            yield from self._stepper.prime_pieces(slot, session.opening)
+        else:
+            self._stepper.restore(slot, session.saved)
 
     def _tick(self, plan: TickPlan) -> None:
         by_slot = {session.tenancy.slot: session for session in self._roster.sessions}

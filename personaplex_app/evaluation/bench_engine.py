@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, cast
 
 from personaplex_app.controls import Choices
@@ -37,10 +37,15 @@ class Seated:
 
     def prime(self, slot: int, opening: Any) -> None:
         """Nothing the first time; the stepper's own afterwards."""
+        for _ in self.prime_pieces(slot, opening):
+            pass
+
+    def prime_pieces(self, slot: int, opening: Any) -> Iterator[None]:
+        """The same in pieces."""
         if slot in self.filled:
             self.filled.remove(slot)
         else:
-            self._stepper.prime(slot, opening)
+            yield from self._stepper.prime_pieces(slot, opening)
 
 
 class Crowd:

@@ -58,22 +58,19 @@ class RowState:
         )
 
 
-class LanguageState:
-    """All that a step reads and writes.
+class Rows:
+    """All of the rows' state but their past.
 
     Attributes:
-        kv: [L, B, 2, H, C, E] ring of keys and values; position p stands at place p % C.
         column: int64 [B, K], the tokens at each row's next position: text and agent chosen, delayed user codes known,
             the user's first codebook still open. With delays of at most one frame this is the whole token ring.
         positions: int64 [B] on the device; `position_host` is the same as Python integers.
         sampling: the rows' sampling parameters and random state; `settings` is what they were set from.
     """
 
-    def __init__(self, config: LanguageConfig, slots: int, device: torch.device, dtype: torch.dtype) -> None:
+    def __init__(self, config: LanguageConfig, slots: int, device: torch.device) -> None:
         self.config = config
         self.slots = slots
-        shape = (config.layers, slots, 2, config.heads, config.context, config.head_dim)
-        self.kv = torch.zeros(shape, device=device, dtype=dtype)
         self.column = torch.zeros((slots, STREAMS), device=device, dtype=torch.int64)
         self.positions = torch.zeros(slots, device=device, dtype=torch.int64)
         self.position_host = [0] * slots
@@ -81,6 +78,10 @@ class LanguageState:
         self.settings = [SamplingSettings().greedy()] * slots
         for slot in range(slots):
             self.set_sampling(slot, self.settings[slot])
+
+    def used(self, slot: int) -> int:
+        """Ring places that hold something."""
+        return min(self.position_host[slot], self.config.context)
 
     def set_position(self, slot: int, position: int) -> None:
         """Places a row; the device and the host agree."""
@@ -93,26 +94,49 @@ class LanguageState:
         self.sampling.apply(slot, settings)
 
     def reset(self, slot: int) -> None:
-        """Back to what a fresh state holds."""
-        self.kv[:, slot, :, :, : min(self.position_host[slot], self.config.context)].zero_()
+        """Back to what a fresh row holds."""
         self.column[slot].zero_()
         self.set_position(slot, 0)
         self.set_sampling(slot, SamplingSettings().greedy())
         self.sampling.begin(slot, 0)
 
-    def save(self, slot: int, rebuild: RowRebuild | None = None) -> RowState:
-        """Copies one row."""
-        used = min(self.position_host[slot], self.config.context)
+    def save_with(self, slot: int, kv: Tensor, rebuild: RowRebuild | None = None) -> RowState:
+        """Copies one row; its past [L, 2, H, used, E] is given."""
         rows = {field.name: getattr(self.sampling, field.name)[slot].clone() for field in fields(SamplingRows)}
-        kv = self.kv[:, slot, :, :, :used].clone()
         return RowState(kv, self.column[slot].clone(), rows, self.position_host[slot], self.settings[slot], rebuild)
 
-    def restore(self, slot: int, row: RowState) -> None:
-        """Puts a copy into a row, which then goes on as the original would have."""
-        self.reset(slot)  # nothing of a longer past may stay behind: where it is not finite, even a mask would read it
-        self.kv[:, slot, :, :, : row.kv.shape[3]] = row.kv
+    def take(self, slot: int, row: RowState) -> None:
+        """Puts all but the past of a copy into a row."""
         self.column[slot] = row.column
         self.set_position(slot, row.position)
         self.settings[slot] = row.settings
         for name, value in row.sampling.items():
             getattr(self.sampling, name)[slot] = value
+
+
+class LanguageState(Rows):
+    """All that a step reads and writes.
+
+    Attributes:
+        kv: [L, B, 2, H, C, E] ring of keys and values; position p stands at place p % C.
+    """
+
+    def __init__(self, config: LanguageConfig, slots: int, device: torch.device, dtype: torch.dtype) -> None:
+        super().__init__(config, slots, device)
+        shape = (config.layers, slots, 2, config.heads, config.context, config.head_dim)
+        self.kv = torch.zeros(shape, device=device, dtype=dtype)
+
+    def reset(self, slot: int) -> None:
+        """Back to what a fresh state holds."""
+        self.kv[:, slot, :, :, : self.used(slot)].zero_()
+        super().reset(slot)
+
+    def save(self, slot: int, rebuild: RowRebuild | None = None) -> RowState:
+        """Copies one row."""
+        return self.save_with(slot, self.kv[:, slot, :, :, : self.used(slot)].clone(), rebuild)
+
+    def restore(self, slot: int, row: RowState) -> None:
+        """Puts a copy into a row, which then goes on as the original would have."""
+        self.reset(slot)  # nothing of a longer past may stay behind: where it is not finite, even a mask would read it
+        self.kv[:, slot, :, :, : row.kv.shape[3]] = row.kv
+        self.take(slot, row)

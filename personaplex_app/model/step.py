@@ -17,7 +17,7 @@ from personaplex_app.controls import SamplingSettings
 from personaplex_app.model import sampling as draws
 from personaplex_app.model.config import CODEBOOKS, USER, LanguageConfig
 from personaplex_app.model.loading import Weights
-from personaplex_app.model.state import LanguageState
+from personaplex_app.model.state import LanguageState, Rows
 from personaplex_app.model.transformer import Span, rotation
 
 REACH_POSITIONS = 512  # attention reads the ring in such strides
@@ -120,7 +120,7 @@ def _span(state: LanguageState, shape: StepShape, rows: list[Row]) -> Span:
     return Span(cos[:, None, None], sin[:, None, None], state.positions % config.context, rows, mask)
 
 
-def draw_text(state: LanguageState, logits: Tensor, noise: Tensor, rows: slice, shape: StepShape) -> Tensor:
+def draw_text(state: Rows, logits: Tensor, noise: Tensor, rows: slice, shape: StepShape) -> Tensor:
     """Text tokens int64 for some rows from their logits, penalty and all."""
     params = state.sampling
     if shape.penalized:
@@ -131,7 +131,7 @@ def draw_text(state: LanguageState, logits: Tensor, noise: Tensor, rows: slice, 
 
 def draw_codes(
     weights: Weights,
-    state: LanguageState,
+    state: Rows,
     hidden: Tensor,
     text: Tensor,
     noise: Tensor,

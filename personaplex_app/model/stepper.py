@@ -6,7 +6,7 @@ Must not know: sessions, queues, time, the web. It meets `engine.ports.Stepper` 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,6 +38,7 @@ class Opening:
     plan: PromptPlan
     sampling: SamplingSettings
     seed: int
+    known_as: tuple[str, str] | None = None  # voice and prompt, where these name it
 
 
 @dataclass(frozen=True)
@@ -71,16 +72,20 @@ class SpeechStepper:
         config: CheckpointConfig,
         voices: VoiceShelf,
     ) -> None:
+        self.remark = ""  # what whoever runs it should know
         self.slots = codec.slots
         self.config = config
         self.tokenizer = tokenizer
-        self.language = LanguageModel(weights, self.slots, trained_positions=config.trained_positions)
-        self.codec = codec
+        self._join_parts(weights, codec)
         self._voices = voices
         self._transfer = Transfer(codec.device) if codec.device.type == "cuda" else None
         self._heard = np.zeros((self.slots, FRAME_SAMPLES), dtype=np.float32)
         self._warm_up()
         self._fresh_codec_row = self._codec_row_after_prompt()
+
+    def _join_parts(self, weights: Weights, codec: Codec) -> None:
+        self.language = LanguageModel(weights, codec.slots, trained_positions=self.config.trained_positions)
+        self.codec = codec
 
     def _warm_up(self) -> None:
         """What a GPU does slowly the first time (kernels chosen, graphs recorded) is done before anybody waits."""
@@ -110,20 +115,26 @@ class SpeechStepper:
         Raises InvalidInput: unknown voice, prompt too long.
         """
         tokens = self.tokenizer.encode_prompt(choices.prompt)
+        known_as = (choices.voice, choices.prompt) if voice is None else None
         if voice is None and choices.voice != NO_VOICE:
             voice = self._voices.load(choices.voice)
         plan = plan_prompt(voice, tokens, self.config)
         check_plan_length(plan, self.context)
-        return Opening(plan, choices.sampling, choices.seed)
+        return Opening(plan, choices.sampling, choices.seed, known_as)
 
     def prime(self, slot: int, opening: Opening) -> None:
         """Forces the opening's prompt into a slot; the next step answers its user's first frame."""
         self.language.prime(slot, opening.plan, opening.sampling, opening.seed)
         self.codec.restore(slot, self._fresh_codec_row)
 
+    def prime_pieces(self, slot: int, opening: Opening) -> Iterator[None]:
+        """All in one piece."""
+        self.prime(slot, opening)
+        yield from ()
+
     def _codec_row_after_prompt(self) -> CodecRow:
         """Encoder as new, decoder after the one frame of forced silence that ends every prompt."""
-        silent_codes = torch.tensor(self.config.silence_codes, device=self.codec.device).expand(self.slots, -1)
+        silent_codes = torch.tensor(self.config.silence_codes, device=self.codec.device).repeat(self.slots, 1)
         self.codec.reset(0)
         fresh = self.codec.save(0)
         self.codec.decode(silent_codes)

@@ -62,7 +62,7 @@ def make_stepper(settings: Settings) -> tuple[Stepper, Catalogue]:
         personas=tuple(personas),
         voices=tuple(stepper.voice_names),
         sampling=stepper.config.sampling,
-        notice=notice.get(checkpoint, REAL_NOTICE),
+        notice=f"{notice.get(checkpoint, REAL_NOTICE)} {stepper.remark}".strip(),
     )
 
 

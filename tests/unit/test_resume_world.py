@@ -190,5 +190,5 @@ def test_every_talk_goes_on_in_its_own_state_through_many_operations() -> None:
         world.check_talk(talk)
     went_on = [talk for talk in world.talks if talk.old_grants and len(talk.session.text_tokens) > 3]
     parked = world.engine.parked
-    assert world.resumed > 500 and world.refused > 500 and world.full > 100 and len(went_on) > 100
+    assert world.resumed > 500 and world.refused > 500 and world.full > 100 and len(went_on) > 50
     assert parked.dropped > 10 and parked.expired > 30

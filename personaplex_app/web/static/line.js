@@ -53,8 +53,8 @@ export class Line {
   }
 
   sendSound(bytes) {
-    // What the network does not take is not piled up: a second of sound at most waits here.
-    if (this.isOpen && this.socket.bufferedAmount < 48000) this.socket.send(bytes);
+    // What the network does not take is not piled up: 300 ms of sound at most wait here.
+    if (this.isOpen && this.socket.bufferedAmount < 14400) this.socket.send(bytes);
   }
 
   close() {

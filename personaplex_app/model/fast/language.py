@@ -1,0 +1,218 @@
+"""The language model for a GPU: from outside as `model/language.py`, its past in blocks, its step in few launches.
+
+In: prompt plans, the users' codes. Out: text tokens and the agents' codes.
+Must not know: sound, text as letters, sessions.
+
+Rows beyond the highest live one are not computed: a step costs what its bucket of rows costs.
+Shapes: B slots, K = 17 streams.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Hashable, Iterator
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from personaplex_app.controls import SamplingSettings
+from personaplex_app.model import sampling as draws
+from personaplex_app.model.config import AGENT, CODEBOOKS
+from personaplex_app.model.fast.blocks import BlockPool, PagedPast
+from personaplex_app.model.fast.draw_kernels import MOST_TILED_CANDIDATES
+from personaplex_app.model.fast.prompt_states import PromptState, PromptStates
+from personaplex_app.model.fast.step import FastShape, FastStep
+from personaplex_app.model.graphs import GraphRecorder
+from personaplex_app.model.loading import Weights
+from personaplex_app.model.prompts import PromptPlan
+from personaplex_app.model.state import Rows, RowState
+from personaplex_app.model.step import Advance, draw_codes, draw_text, shape_for
+
+BUCKETS = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256)
+PIECE_POSITIONS = 128
+PIECE_STEP = 32
+
+
+def bucket_for(rows: int) -> int:
+    """The smallest bucket that holds so many rows."""
+    return next(size for size in BUCKETS if rows <= size)
+
+
+def fast_shape(rows: int, settings: list[SamplingSettings], vocabulary: int) -> FastShape:
+    """The shape that suffices for rows with these settings."""
+    text = draws.widest_candidates([(s.text_temperature, s.text_top_k) for s in settings], vocabulary)
+    return FastShape(
+        rows=rows,
+        text_candidates=MOST_TILED_CANDIDATES if text <= MOST_TILED_CANDIDATES else vocabulary,
+        greedy_audio=all(s.audio_temperature == 0 for s in settings),
+        penalized=any(s.repetition_penalty != 1.0 for s in settings),
+    )
+
+
+class FastLanguageModel:
+    """Weights and state joined; every method runs in inference mode, on whichever thread calls.
+
+    Args:
+        cache: element type of the past, `torch.int8` or the weights' own. recorded: replay steps as CUDA graphs.
+    """
+
+    def __init__(self, weights: Weights, slots: int, cache: torch.dtype | None = None, recorded: bool = True) -> None:
+        self.weights = weights
+        self.config = weights.config
+        self.slots = slots
+        rows = bucket_for(slots)
+        device = weights.device
+        self.pool = BlockPool(self.config, device, cache or weights.dtype)
+        self.past = PagedPast(self.pool, rows)
+        self.state = Rows(self.config, rows, device)
+        self.prompts = PromptStates()
+        self.user_codes = torch.zeros((rows, CODEBOOKS), dtype=torch.int64, device=device)
+        self.live = torch.zeros(rows, dtype=torch.bool, device=device)
+        self.step = FastStep(weights, self.state, self.past, self.user_codes, self.live)
+        self._recorder = GraphRecorder(self.step.compute, self._at_rest) if recorded else None
+
+    def _at_rest(self) -> Callable[[], None]:
+        """No row live: a step then leaves every row's future as it is."""
+        live = self.live.clone()
+        self.live.zero_()
+
+        def undo() -> None:
+            self.live.copy_(live)
+
+        return undo
+
+    @torch.inference_mode()
+    def record(self, settings: list[SamplingSettings]) -> None:
+        """Records the steps of all buckets for these settings, so that no talk waits for it."""
+        if self._recorder is None:
+            return
+        for size in (size for size in BUCKETS if size <= bucket_for(self.slots)):
+            for one in settings:
+                self._recorder.record(fast_shape(size, [one], self.config.text_card))
+
+    def prime(self, slot: int, plan: PromptPlan, settings: SamplingSettings, seed: int) -> None:
+        """Prefills the n prompt positions of a row and draws what stands at position n."""
+        for _ in self.prime_pieces(slot, plan, settings, seed):
+            pass
+
+    def prime_pieces(
+        self,
+        slot: int,
+        plan: PromptPlan,
+        settings: SamplingSettings,
+        seed: int,
+        known_as: Hashable | None = None,
+    ) -> Iterator[None]:
+        """The same in pieces of some positions; a prompt that is known is not read again.
+
+        Args:
+            known_as: what names voice and text; None for a prompt that nobody else will have.
+        """
+        with torch.inference_mode():
+            self.reset(slot)
+            self.state.set_sampling(slot, settings)
+            self.state.sampling.begin(slot, seed)
+        known = None if known_as is None else self.prompts.find(known_as)
+        if known is None:
+            known = yield from self._read(plan)
+            if known_as is not None:
+                self.prompts.keep(known_as, known)
+        with torch.inference_mode():
+            self.past.write(slot, known.kv)
+            self.state.set_position(slot, plan.frames)
+            self._draw_first(slot, plan, known.hidden, known.logits, settings)
+
+    def _read(self, plan: PromptPlan) -> Generator[None, None, PromptState]:
+        c, device = self.config, self.weights.device
+        with torch.inference_mode():
+            embeddings = self._prompt_embeddings(plan)
+            room = -(-plan.frames // PIECE_STEP) * PIECE_STEP  # pieces come in few sizes, whose kernels are warm
+            embeddings = F.pad(embeddings, (0, 0, 0, room - plan.frames))
+            kv = torch.empty((c.layers, 2, c.heads, room, c.head_dim), dtype=self.weights.dtype, device=device)
+        for first in range(0, room, PIECE_POSITIONS):
+            if first:
+                yield
+            with torch.inference_mode():
+                hidden, logits = self.weights.temporal.prefill(embeddings[first : first + PIECE_POSITIONS], kv, first)
+        last = (plan.frames - 1) % PIECE_POSITIONS
+        with torch.inference_mode():
+            kept = kv[:, :, :, : plan.frames].clone() if room > plan.frames else kv
+            return PromptState(kept, hidden[last : last + 1].clone(), logits[last : last + 1].clone())
+
+    def _draw_first(
+        self, slot: int, plan: PromptPlan, hidden: Tensor, logits: Tensor, settings: SamplingSettings
+    ) -> None:
+        state, row = self.state, slice(slot, slot + 1)
+        column = plan.after.to(self.weights.device).clone()
+        shape = shape_for(self.config, [plan.frames], [settings], False)
+        noise = draws.uniform_noise(state.sampling.seed[row], state.sampling.steps[row])
+        text = draw_text(state, logits, noise, row, shape)
+        column[0] = text[0]
+        # Codebooks 1-7 of position n are the last prompt frame's, known already: only the first is drawn.
+        column[AGENT.start] = draw_codes(self.weights, state, hidden, text, noise, row, shape, 1)[0, 0]
+        state.column[slot] = column
+        live = torch.zeros(state.slots, dtype=torch.bool, device=self.weights.device)
+        live[slot] = True
+        state.sampling.note_text(state.column[:, 0], live)
+
+    def _prompt_embeddings(self, plan: PromptPlan) -> Tensor:
+        given = 0 if plan.embeddings is None else len(plan.embeddings)
+        x = self.weights.temporal.embed(plan.grid[:, given:].T.to(self.weights.device))
+        if plan.embeddings is None:
+            return x
+        return torch.cat([plan.embeddings.to(x), x])
+
+    def shape_of(self, live: list[bool]) -> FastShape:
+        """The shape of a step for these live rows; their pasts get room for it."""
+        positions = self.state.position_host
+        highest = 0
+        settings = []
+        for slot, on in enumerate(live):
+            if on:
+                highest = slot + 1
+                settings.append(self.state.settings[slot])
+                self.past.make_room(slot, positions[slot] % self.config.context)
+        return fast_shape(bucket_for(max(highest, 1)), settings, self.config.text_card)
+
+    def note_step(self, live: list[bool]) -> None:
+        """The host follows what the device did."""
+        for slot, on in enumerate(live):
+            self.state.position_host[slot] += on
+
+    @torch.inference_mode()
+    def advance(self, user_codes: Tensor, live: list[bool]) -> Advance:
+        """One position for every live row.
+
+        Args:
+            user_codes: int64 [B, 8], the frame each user just said. live: which rows take part; the others rest.
+        Returns:
+            tensors that the next call overwrites, for as many rows as were computed.
+        """
+        shape = self.shape_of(live)
+        self.user_codes[: len(user_codes)].copy_(user_codes)
+        self.live[: len(live)].copy_(torch.tensor(live))
+        result = self._recorder.run(shape) if self._recorder else self.step.compute(shape)
+        self.note_step(live)
+        return result
+
+    def set_sampling(self, slot: int, settings: SamplingSettings) -> None:
+        """New settings for a row, from its next step on."""
+        self.state.set_sampling(slot, settings)
+
+    @torch.inference_mode()
+    def save(self, slot: int) -> RowState:
+        """A copy of a row, to restore here or in another row later."""
+        return self.state.save_with(slot, self.past.read(slot, self.state.used(slot), self.weights.dtype))
+
+    @torch.inference_mode()
+    def restore(self, slot: int, row: RowState) -> None:
+        """Puts a copy back; the row goes on as the original did."""
+        self.reset(slot)
+        self.past.write(slot, row.kv)
+        self.state.take(slot, row)
+
+    @torch.inference_mode()
+    def reset(self, slot: int) -> None:
+        """A row as new."""
+        self.state.reset(slot)
+        self.past.clear(slot)

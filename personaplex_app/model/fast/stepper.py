@@ -1,0 +1,95 @@
+"""The stepper for a GPU: codec and language model in kernels of our own, a frame replayed as one graph.
+
+In: what a conversation chose, one heard frame per live slot. Out: one `Step` per live slot.
+Must not know: sessions, queues, time, the web. From outside it is `model/stepper.py`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import cast
+
+import torch
+
+from personaplex_app.audio import Pcm, silence
+from personaplex_app.controls import SamplingSettings
+from personaplex_app.model.codec import Codec
+from personaplex_app.model.config import CODEBOOKS, TEXT_PADDING, CheckpointConfig
+from personaplex_app.model.fast.codec import FastCodec
+from personaplex_app.model.fast.frame import FrameRunner
+from personaplex_app.model.fast.language import BUCKETS, FastLanguageModel, bucket_for, fast_shape
+from personaplex_app.model.language import LanguageModel
+from personaplex_app.model.loading import Weights
+from personaplex_app.model.prompts import plan_prompt
+from personaplex_app.model.stepper import WARM_UP_TOKENS, Opening, SpeechStepper, Step
+from personaplex_app.model.tokenizer import Tokenizer
+from personaplex_app.model.voice_file import VoiceShelf
+
+TOKENS = 1 + CODEBOOKS
+USUAL = (SamplingSettings(repetition_penalty=1.1), SamplingSettings(repetition_penalty=1.1, text_top_k=0))
+
+
+class FastStepper(SpeechStepper):
+    """As `SpeechStepper`, for a CUDA GPU.
+
+    Args:
+        cache: element type of the past; `torch.int8` halves it. Raises where Triton or the GPU cannot do it.
+    """
+
+    def __init__(
+        self,
+        weights: Weights,
+        codec: Codec,
+        tokenizer: Tokenizer,
+        config: CheckpointConfig,
+        voices: VoiceShelf,
+        cache: torch.dtype | None = None,
+    ) -> None:
+        self._cache = cache
+        super().__init__(weights, codec, tokenizer, config, voices)
+
+    def _join_parts(self, weights: Weights, codec: Codec) -> None:
+        fast = FastLanguageModel(weights, codec.slots, self._cache, recorded=False)
+        self.language = cast("LanguageModel", fast)
+        self.codec = cast("Codec", FastCodec(codec, bucket_for(codec.slots)))
+        self._frame = FrameRunner(fast, cast("FastCodec", self.codec))
+
+    def _warm_up(self) -> None:
+        """Compiles all kernels, records the usual shapes of every bucket, warms prompts of several lengths up."""
+        torch.backends.cuda.enable_cudnn_sdp(False)  # it plans anew for every length of a prompt: 50 ms each
+        for size in (size for size in BUCKETS if size <= bucket_for(self.slots)):
+            for settings in (self.config.sampling, *USUAL):
+                self._frame.record(fast_shape(size, [settings], self.config.language.text_card))
+        for tokens in WARM_UP_TOKENS:
+            self.language.prime(0, plan_prompt(None, [TEXT_PADDING] * tokens, self.config), SamplingSettings(), 0)
+            self.step({0: silence()})
+        for slot in range(self.slots):
+            self.release(slot)
+        torch.cuda.empty_cache()
+
+    def prime(self, slot: int, opening: Opening) -> None:
+        """Forces the opening's prompt into a slot; the next step answers its user's first frame."""
+        for _ in self.prime_pieces(slot, opening):
+            pass
+
+    def prime_pieces(self, slot: int, opening: Opening) -> Iterator[None]:
+        """The same in pieces; a persona that was here before is ready at once."""
+        language = cast("FastLanguageModel", self.language)
+        yield from language.prime_pieces(slot, opening.plan, opening.sampling, opening.seed, opening.known_as)
+        self.codec.restore(slot, self._fresh_codec_row)
+
+    def step(self, heard: Mapping[int, Pcm]) -> dict[int, Step]:
+        """One frame for every slot in `heard` (slot -> float32 [1920]); the other slots rest."""
+        live = [slot in heard for slot in range(self.slots)]
+        sound, numbers = self._frame.run(heard, live)
+        tokens = numbers.astype("int64")
+        return {
+            slot: Step(
+                sound[slot].copy(),
+                int(tokens[slot, 0]),
+                tokens[slot, :TOKENS],
+                tokens[slot, TOKENS : TOKENS + CODEBOOKS],
+                bool(tokens[slot, -1]),
+            )
+            for slot in heard
+        }
