@@ -1,0 +1,50 @@
+"""The fast language step equals the plain one, token for token; its kernels run under Triton's interpreter here."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import torch
+
+from personaplex_app.model.fast.prompt_states import PromptState, PromptStates
+
+TESTS = Path(__file__).parents[1]
+LONGEST_SECONDS = 240
+
+
+def test_cases_under_the_interpreter() -> None:
+    """All of `support/fast_language_cases.py`; what fails there is told here."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/support/fast_language_cases.py"]
+    environment = os.environ | {"TRITON_INTERPRET": "1"}
+    done = subprocess.run(
+        command, cwd=TESTS.parent, env=environment, capture_output=True, text=True, timeout=LONGEST_SECONDS, check=False
+    )
+    assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
+
+
+def _state(floats: int) -> PromptState:
+    return PromptState(torch.zeros(floats - 2), torch.zeros(1), torch.zeros(1))
+
+
+def test_prompt_states_are_bounded_and_the_longest_unused_goes_first() -> None:
+    states = PromptStates(most_bytes=4 * 30)
+    for name in ("a", "b", "c"):
+        states.keep(name, _state(10))
+    assert states.find("a") is not None and states.bytes == 4 * 30
+    states.keep("d", _state(10))
+    assert states.find("b") is None and states.find("a") and states.find("c") and states.find("d")
+    states.keep("too large", _state(31))
+    assert states.find("too large") is None and len(states) == 3
+
+
+def test_a_prompt_state_that_is_kept_twice_counts_once() -> None:
+    states = PromptStates(most_bytes=1000)
+    states.keep("a", _state(10))
+    states.keep("a", _state(20))
+    assert states.bytes == 80 and len(states) == 1
+    states.forget("a")
+    states.forget("a")
+    assert states.bytes == 0
