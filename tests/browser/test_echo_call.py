@@ -89,6 +89,7 @@ def test_stop_start_slider_and_error(microphone, probe) -> None:
             wait_for_text(page, "status", "You ended the talk", 5_000)
             wait_for_text(page, "status", "1 of 1 lines free", 5_000)
             assert probe.sessions()[-1]["generation"] == generation
+            assert page.locator(".toast-body:visible").count() == 0, "nothing lies over the button"
         start_call(page)
         wait_for_text(page, "status", "Talking")
         move_slider(page, "ta", "0.35")
