@@ -9,7 +9,9 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
+from statistics import median
 
 from personaplex_app.engine.guard import Guard
 from personaplex_app.engine.loop_events import LoopEvents, TickReport
@@ -22,6 +24,7 @@ from personaplex_app.thread_names import name_thread
 
 log = logging.getLogger(__name__)
 
+RECENT_STEPS = 25  # whose median is the speed that is shown
 HUNG_SECONDS = 10.0  # a step that takes longer is not coming back
 HUNG_PROMPT_SECONDS = 120.0  # nor is a prompt that takes longer
 VANISHED_SECONDS = 4.5  # a talk whose microphone has sent nothing for so long is over
@@ -48,6 +51,7 @@ class TickLoop:
     ) -> None:
         self.failed = ""
         self.step_seconds = 0.0
+        self._recent: deque[float] = deque(maxlen=RECENT_STEPS)
         self._stepper = stepper
         self._roster = roster
         self._events = events or LoopEvents()
@@ -183,8 +187,10 @@ class TickLoop:
             for session in stepping.values():
                 self._fail(session, STEP_FAILED)
         finally:
-            self.step_seconds = self._clock() - self._last_tick
-        self._report(TickReport(self.step_seconds, len(stepping) + len(missing), len(missing)))
+            taken = self._clock() - self._last_tick
+            self._recent.append(taken)
+            self.step_seconds = median(self._recent)
+        self._report(TickReport(taken, len(stepping) + len(missing), len(missing)))
 
     def _report(self, report: TickReport) -> None:
         """Whoever counts ticks cannot end talks."""

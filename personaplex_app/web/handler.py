@@ -1,4 +1,4 @@
-"""The one file that knows FastRTC: a connection's sound becomes a talk's, and nothing more.
+"""FastRTC's side of a talk: a connection's sound becomes the talk's, and nothing more.
 
 In: 48 kHz packets and the page's ticket. Out: 48 kHz packets, a sentence when the connection ends.
 Must not know: models, page layout, the line. Words, status and sliders travel on the talk's socket.

@@ -16,6 +16,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from personaplex_app.audio import int16_from_float
 from personaplex_app.engine.admission import TicketState
+from personaplex_app.engine.parking import GRANT_SECONDS
 from personaplex_app.web.call_view import talk_view
 from personaplex_app.web.desk import FrontDesk
 from personaplex_app.web.protocol import say
@@ -123,7 +124,7 @@ class Teller:
 
     async def _tell_end(self, code: str, sentence: str) -> None:
         if code == "lost" and self._talk.grant and self._desk.engine.can_resume(self._talk.grant):
-            await self._send("lost", grant=self._talk.grant, seconds=25, sentence=sentence)
+            await self._send("lost", grant=self._talk.grant, seconds=round(GRANT_SECONDS), sentence=sentence)
         else:
             await self._send("ended", code=code, sentence=sentence)
 

@@ -97,7 +97,7 @@ def test_a_slider_moved_in_mid_call_changes_what_a_recorded_frame_draws(tmp_path
     assert isinstance(stepper, FastStepper) and not stepper.remark
     (usual, _), (again, _), (moved, _) = _talk(stepper, None), _talk(stepper, None), _talk(stepper, GREEDY)
     assert usual == again, "the same seed, the same talk"
-    assert moved[: CHANGE_AT + 1] == usual[: CHANGE_AT + 1] and moved[CHANGE_AT + 2 :] != usual[CHANGE_AT + 2 :]
+    assert moved[:CHANGE_AT] == usual[:CHANGE_AT] and moved[CHANGE_AT:] != usual[CHANGE_AT:]
 
 
 def test_a_frame_from_sound_to_sound_is_the_plain_model_s_for_the_codes_it_heard(
