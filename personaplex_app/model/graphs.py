@@ -28,6 +28,7 @@ class GraphRecorder(Generic[Shape, Result]):
         self._compute = compute
         self._at_rest = at_rest
         self._pool = torch.cuda.graph_pool_handle()
+        self._side = torch.cuda.Stream()  # one for all: every stream brings workspaces of the libraries'
         self._recorded: dict[Shape, tuple[torch.cuda.CUDAGraph, Result]] = {}
 
     def run(self, shape: Shape) -> Result:
@@ -41,7 +42,7 @@ class GraphRecorder(Generic[Shape, Result]):
     def record(self, shape: Shape) -> None:
         """Warms up and records with every row at rest."""
         undo = self._at_rest()
-        side = torch.cuda.Stream()
+        side = self._side
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
             for _ in range(WARM_UP_RUNS):

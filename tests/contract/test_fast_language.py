@@ -26,7 +26,7 @@ def test_cases_under_the_interpreter() -> None:
 
 
 def _state(floats: int) -> PromptState:
-    return PromptState(torch.zeros(floats - 2), torch.zeros(1), torch.zeros(1))
+    return PromptState([torch.zeros(floats - 2)], torch.zeros(1), torch.zeros(1))
 
 
 def test_prompt_states_are_bounded_and_the_longest_unused_goes_first() -> None:

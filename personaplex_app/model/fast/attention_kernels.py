@@ -217,3 +217,39 @@ def attend(
 
 
 _TYPES = {torch.float32: tl.float32, torch.bfloat16: tl.bfloat16, torch.int8: tl.int8}
+
+
+@triton.jit
+def _rotate(
+    projected_ptr, cos_ptr, sin_ptr, query_ptr, past_ptr, first, count, head_stride, half_stride,
+    H: tl.constexpr, E: tl.constexpr,
+):  # fmt: skip
+    at, head = tl.program_id(0), tl.program_id(1)
+    place = tl.arange(0, E)
+    pair, odd = place // 2, place % 2
+    partner = place + 1 - 2 * odd
+    cos = tl.load(cos_ptr + at * (E // 2) + pair)
+    sin = tl.load(sin_ptr + at * (E // 2) + pair) * (2 * odd - 1)
+    base = projected_ptr + at * (3 * H * E) + head * E
+    query = tl.load(base + place).to(tl.float32) * cos + tl.load(base + partner).to(tl.float32) * sin
+    tl.store(query_ptr + (head * count + at) * E + place, query.to(query_ptr.dtype.element_ty))
+    base += H * E
+    key = tl.load(base + place).to(tl.float32) * cos + tl.load(base + partner).to(tl.float32) * sin
+    past = past_ptr + head * head_stride + (first + at) * E + place
+    tl.store(past, key.to(past_ptr.dtype.element_ty))
+    tl.store(past + half_stride, tl.load(base + H * E + place).to(past_ptr.dtype.element_ty))
+
+
+def rotate_and_store(projected: Tensor, cos: Tensor, sin: Tensor, past: Tensor, first: int) -> Tensor:
+    """Keys and values of T positions into one layer's past as the model has it, and the rotated queries.
+
+    Args:
+        projected: [T, 3, H, E] contiguous. cos, sin: float32 [T, E / 2]. past: [2, H, room, E], written from `first`.
+    Returns:
+        [H, T, E].
+    """
+    count, _, heads, width = projected.shape
+    query = torch.empty((heads, count, width), dtype=projected.dtype, device=projected.device)
+    strides = past.stride(1), past.stride(0)
+    _rotate[(count, heads)](projected, cos, sin, query, past, first, count, *strides, H=heads, E=width, num_warps=1)
+    return query

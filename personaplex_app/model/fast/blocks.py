@@ -103,6 +103,16 @@ class PagedPast:
             piece = kv[:, :, :, index * BLOCK_POSITIONS : (index + 1) * BLOCK_POSITIONS]
             self._write_block(block, torch.stack([piece[:, 0][..., self._stored_order], piece[:, 1]], 1))
 
+    def copies(self, row: int) -> list[Tensor]:
+        """The row's blocks, copied as they are."""
+        return [block.clone() for block in self._blocks[row]]
+
+    def take_copies(self, row: int, blocks: list[Tensor]) -> None:
+        """Puts such copies into a row that is clear."""
+        self.make_room(row, len(blocks) * BLOCK_POSITIONS - 1)
+        for block, copy in zip(self._blocks[row], blocks, strict=True):
+            block.copy_(copy)
+
     def _write_block(self, block: Tensor, piece: Tensor) -> None:
         count = piece.shape[3]
         if self.pool.cache == torch.int8:

@@ -26,7 +26,7 @@ from personaplex_app.model.graphs import GraphRecorder
 from personaplex_app.model.loading import Weights
 from personaplex_app.model.prompts import PromptPlan
 from personaplex_app.model.state import Rows, RowState
-from personaplex_app.model.step import Advance, draw_codes, draw_text, shape_for
+from personaplex_app.model.step import Advance
 
 BUCKETS = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256)
 PIECE_POSITIONS = 128
@@ -113,16 +113,21 @@ class FastLanguageModel:
             self.state.set_sampling(slot, settings)
             self.state.sampling.begin(slot, seed)
         known = None if known_as is None else self.prompts.find(known_as)
-        if known is None:
-            known = yield from self._read(plan)
+        if known is not None:
+            with torch.inference_mode():
+                self.past.take_copies(slot, known.blocks)
+        else:
+            hidden, logits = yield from self._read(slot, plan)
+            with torch.inference_mode():
+                known = PromptState(self.past.copies(slot) if known_as is not None else [], hidden, logits)
             if known_as is not None:
                 self.prompts.keep(known_as, known)
         with torch.inference_mode():
-            self.past.write(slot, known.kv)
             self.state.set_position(slot, plan.frames)
             self._draw_first(slot, plan, known.hidden, known.logits, settings)
 
-    def _read(self, plan: PromptPlan) -> Generator[None, None, PromptState]:
+    def _read(self, slot: int, plan: PromptPlan) -> Generator[None, None, tuple[Tensor, Tensor]]:
+        """Reads a prompt into a row; hidden [1, D] and logits [1, V] of its last position."""
         c, device = self.config, self.weights.device
         with torch.inference_mode():
             embeddings = self._prompt_embeddings(plan)
@@ -133,23 +138,21 @@ class FastLanguageModel:
             if first:
                 yield
             with torch.inference_mode():
-                hidden, logits = self.weights.temporal.prefill(embeddings[first : first + PIECE_POSITIONS], kv, first)
+                x = self.step.prefill(embeddings[first : first + PIECE_POSITIONS], kv, first)
         last = (plan.frames - 1) % PIECE_POSITIONS
         with torch.inference_mode():
-            kept = kv[:, :, :, : plan.frames].clone() if room > plan.frames else kv
-            return PromptState(kept, hidden[last : last + 1].clone(), logits[last : last + 1].clone())
+            self.past.write(slot, kv[:, :, :, : plan.frames])
+            return self.step.outputs(x[last : last + 1])
 
     def _draw_first(
         self, slot: int, plan: PromptPlan, hidden: Tensor, logits: Tensor, settings: SamplingSettings
     ) -> None:
-        state, row = self.state, slice(slot, slot + 1)
+        state = self.state
         column = plan.after.to(self.weights.device).clone()
-        shape = shape_for(self.config, [plan.frames], [settings], False)
-        noise = draws.uniform_noise(state.sampling.seed[row], state.sampling.steps[row])
-        text = draw_text(state, logits, noise, row, shape)
-        column[0] = text[0]
+        text, code = self.step.draw_first(slot, hidden, logits, fast_shape(1, [settings], self.config.text_card))
+        column[0] = text
         # Codebooks 1-7 of position n are the last prompt frame's, known already: only the first is drawn.
-        column[AGENT.start] = draw_codes(self.weights, state, hidden, text, noise, row, shape, 1)[0, 0]
+        column[AGENT.start] = code
         state.column[slot] = column
         live = torch.zeros(state.slots, dtype=torch.bool, device=self.weights.device)
         live[slot] = True

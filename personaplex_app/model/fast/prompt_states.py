@@ -16,16 +16,16 @@ MOST_BYTES = 2 << 30
 
 @dataclass(frozen=True)
 class PromptState:
-    """kv: [L, 2, H, n, E]. hidden: [1, D] and logits: [1, V] of the last position."""
+    """blocks: the past of n positions as rows hold it. hidden: [1, D] and logits: [1, V] of the last position."""
 
-    kv: Tensor
+    blocks: list[Tensor]
     hidden: Tensor
     logits: Tensor
 
     @property
     def bytes(self) -> int:
         """Memory that it takes."""
-        return sum(part.numel() * part.element_size() for part in (self.kv, self.hidden, self.logits))
+        return sum(part.numel() * part.element_size() for part in (*self.blocks, self.hidden, self.logits))
 
 
 class PromptStates:

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from typing import cast
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from personaplex_app.model import sampling as draws
 from personaplex_app.model.config import CODEBOOKS, RMS_NORM_EPS
-from personaplex_app.model.fast.attention_kernels import AttentionRoom, attend
+from personaplex_app.model.fast.attention_kernels import AttentionRoom, attend, rotate_and_store
 from personaplex_app.model.fast.blocks import BLOCK_POSITIONS, PagedPast
 from personaplex_app.model.fast.depth_kernels import depth_attend
 from personaplex_app.model.fast.draw_kernels import MOST_TILED_CANDIDATES, draw_code, draw_text
@@ -72,7 +73,7 @@ class FastStep:
         logits = linear_rows(x, temporal.text_linear.weight, alpha=alpha, eps=RMS_NORM_EPS)
         inputs = linear_rows(x, self.weights.depth.in_proj.weight, alpha=alpha, eps=RMS_NORM_EPS)
         inputs = inputs.view(b, CODEBOOKS, -1)
-        text, first = self._draw_text(logits, inputs, shape)
+        text, first = self._draw_text(logits, inputs, shape, _first(state.sampling, b))
         codes = self._draw_codes(first, inputs, shape)
         heard = finish(text, codes, fed, user_codes, live, state.column, state.positions, state.sampling)
         healthy = torch.isfinite(logits.sum(-1)) & torch.isfinite(x.sum(-1))
@@ -98,8 +99,55 @@ class FastStep:
         x = linear_rows(attended, layer.out_proj.weight, residual=x)
         return _feed_forward(layer, x)
 
-    def _draw_text(self, logits: Tensor, inputs: Tensor, shape: FastShape) -> tuple[Tensor, Tensor]:
-        rows, table = _first(self.state.sampling, shape.rows), self.weights.depth.text_emb.weight
+    def prefill(self, x: Tensor, kv: Tensor, first: int) -> Tensor:
+        """T known positions of one row, at ring places `first` .. `first + T - 1`.
+
+        Args:
+            x: [T, D] embeddings. kv: [L, 2, H, room, E], written.
+        Returns:
+            [T, D] before the last norm.
+        """
+        config, count = self.weights.config, len(x)
+        positions = torch.arange(first, first + count, device=x.device)
+        angles = positions[:, None] * self._frequencies
+        cos, sin = torch.cos(angles), torch.sin(angles)
+        mask = positions[:, None] >= torch.arange(first + count, device=x.device)
+        for layer, past in zip(self.weights.temporal.layers, kv, strict=True):
+            layer = cast("Layer", layer)
+            projected = linear_rows(x, layer.in_proj.weight, alpha=layer.norm1.alpha, eps=RMS_NORM_EPS)
+            query = rotate_and_store(projected.view(count, 3, config.heads, -1), cos, sin, past, first)
+            keys, values = past[:, None, :, : first + count]
+            attended = F.scaled_dot_product_attention(query[None], keys, values, attn_mask=mask)
+            attended = attended[0].transpose(0, 1).reshape(count, -1)
+            x = _feed_forward(layer, linear_rows(attended, layer.out_proj.weight, residual=x))
+        return x
+
+    def outputs(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Hidden [b, D] after the last norm and text logits [b, V], from `prefill`'s [b, D]."""
+        temporal = self.weights.temporal
+        hidden = temporal.out_norm(x)
+        return hidden, linear_rows(hidden, temporal.text_linear.weight)
+
+    def draw_first(self, slot: int, hidden: Tensor, logits: Tensor, shape: FastShape) -> tuple[Tensor, Tensor]:
+        """The text token and the first code that stand at the position after a row's prompt, int64 [1] each.
+
+        Args:
+            hidden: [1, D] after the last norm. logits: [1, V].
+        """
+        depth = self.weights.depth
+        rows = SamplingRows(**{name: value[slot : slot + 1] for name, value in vars(self.state.sampling).items()})
+        inputs = linear_rows(hidden, depth.in_proj.weight).view(1, CODEBOOKS, -1)
+        text, x = self._draw_text(logits, inputs, shape, rows)
+        codes = torch.empty((1, CODEBOOKS), dtype=torch.int64, device=x.device)
+        past = x.new_empty((depth.config.depth_layers, 2, 1, CODEBOOKS, x.shape[1]))
+        for index, layer in enumerate(cast("torch.nn.ModuleList", depth.steps[0])):
+            x = self._depth_layer(cast("Layer", layer), x, past[index], 0)
+        head = cast("torch.nn.Linear", depth.heads[0])
+        draw_code(linear_rows(x, head.weight), rows, 0, codes, inputs, None, shape.greedy_audio)
+        return text, codes[:, 0]
+
+    def _draw_text(self, logits: Tensor, inputs: Tensor, shape: FastShape, rows: SamplingRows) -> tuple[Tensor, Tensor]:
+        table = self.weights.depth.text_emb.weight
         if shape.text_candidates <= MOST_TILED_CANDIDATES:
             return draw_text(logits, rows, shape.text_candidates, shape.penalized, inputs, table)
         if shape.penalized:

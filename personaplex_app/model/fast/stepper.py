@@ -51,7 +51,7 @@ class FastStepper(SpeechStepper):
     def _join_parts(self, weights: Weights, codec: Codec) -> None:
         fast = FastLanguageModel(weights, codec.slots, self._cache, recorded=False)
         self.language = cast("LanguageModel", fast)
-        self.codec = cast("Codec", FastCodec(codec, bucket_for(codec.slots)))
+        self.codec = cast("Codec", FastCodec.of(codec, bucket_for(codec.slots)))
         self._frame = FrameRunner(fast, cast("FastCodec", self.codec))
 
     def _warm_up(self) -> None:
