@@ -43,7 +43,10 @@ def add_bench(commands: Any) -> None:
         "--seconds", type=float, default=30, help="of paced ticks for each number of calls (default: 30)"
     )
     parser.add_argument(
-        "--fill", choices=("steps", "copy"), default="steps", help="copy: fill one call's window only, and copy it"
+        "--fill",
+        choices=("steps", "copy", "noise"),
+        default="steps",
+        help="copy: step one window only; noise: none",
     )
     parser.add_argument(
         "--agree", type=int, default=40, metavar="FRAMES", help="greedy frames to compare (default: 40)"
@@ -80,7 +83,7 @@ def read_plan(flags: argparse.Namespace) -> Plan:
         raise InvalidInput(f"--seconds must be more than 0 and at most {LONGEST_SECONDS}, not {flags.seconds:g}.")
     if not 0 <= flags.agree <= MOST_AGREE_FRAMES:
         raise InvalidInput(f"--agree must be from 0 to {MOST_AGREE_FRAMES}, not {flags.agree}.")
-    return Plan(read_calls(flags.calls), read_window(flags.window), flags.seconds, flags.fill == "copy", flags.agree)
+    return Plan(read_calls(flags.calls), read_window(flags.window), flags.seconds, flags.fill, flags.agree)
 
 
 def read_calls(text: str) -> tuple[int, ...]:

@@ -44,13 +44,14 @@ class Plan:
 
     Attributes:
         window: positions before ticks are paced; None for a full window. seconds: of paced ticks.
-        by_copy: fill one call's window and copy it. agree_frames: how many greedy frames to compare; 0 for none.
+        fill: `steps`: every window by real steps; `copy`: one, then copied; `noise`: a random past of that length, at
+            once, which costs a step the same. agree_frames: how many greedy frames to compare; 0 for none.
     """
 
     calls: tuple[int, ...]
     window: int | None = None
     seconds: float = 30.0
-    by_copy: bool = False
+    fill: str = "steps"
     agree_frames: int = 40
 
 
@@ -117,7 +118,7 @@ def _measure_ticks(talkers: Talkers, row: Row, plan: Plan, tell: Say) -> None:
     tell("filling the windows")
     began = time.perf_counter()
     talkers.begin()
-    talkers.fill(window, plan.by_copy, tell)
+    talkers.fill(window, plan.fill, tell)
     row.fill_seconds = time.perf_counter() - began
     row.memory.windows_full = gpu_memory()
     tell(f"pacing ticks, {plan.seconds:g} s")

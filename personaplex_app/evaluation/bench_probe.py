@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from personaplex_app.engine.ports import Stepper, StepResult
@@ -49,6 +50,23 @@ class Probe:
         owners = [(getattr(self._stepper, one, None), two) for one, two in (("language", "weights"), ("codec", "mimi"))]
         parts = [getattr(owner, name, None) for owner, name in owners]
         return None if any(part is None for part in parts) else tensor_bytes(parts)
+
+    def with_noise(self, saved: Any, positions: int) -> Any | None:
+        """A saved slot with a random past of so many positions; None where its kind is not known here."""
+        row: Any = getattr(saved, "language", None)
+        kv = getattr(row, "kv", None)
+        if kv is None or self.context is None:
+            return None
+        import torch
+
+        used = min(positions, self.context)
+        past = torch.randn((*kv.shape[:3], used, kv.shape[4]), device=kv.device, dtype=torch.float32) * float(kv.std())
+        return replace(saved, language=replace(row, kv=past.to(kv.dtype), position=positions))
+
+    def parts_apart(self, rows: int) -> dict[str, list[float]]:
+        """A step's parts, each measured by itself, where the stepper can do that; a recorded step has no seams."""
+        measure = getattr(self._stepper, "parts_ms", None)
+        return measure(rows) if callable(measure) else {}
 
     def settle(self) -> None:
         """Waits until the GPU has done all it was given."""

@@ -72,14 +72,15 @@ class Talkers:
             self.stepper.text(results[slot].text_token)
         return results
 
-    def fill(self, positions: int, by_copy: bool, say: Callable[[str], None]) -> None:
-        """Steps without a pause until the windows hold so many positions.
+    def fill(self, positions: int, how: str, say: Callable[[str], None]) -> None:
+        """The windows hold so many positions afterwards.
 
         Args:
-            by_copy: fill one call's window only, and let the others begin from a copy of it.
+            how: `steps` without a pause for all; `copy`: for one call, and the others begin from a copy of it;
+                `noise`: a random past, where the stepper's saved slots can hold one, else as `copy`.
         """
         missing = max(WARM_STEPS, positions - (self.position or 0))
-        if not by_copy:
+        if how == "steps":
             self._fill(missing, self.step, say)
             return
 
@@ -87,9 +88,11 @@ class Talkers:
             self.step_alone()
             self._index += 1
 
-        self._fill(missing, alone, say)
-        saved = self.stepper.save(0)
-        for slot in self.slots[1:]:
+        noisy = self.probe.with_noise(self.stepper.save(0), positions) if how == "noise" else None
+        if noisy is None:
+            self._fill(missing, alone, say)
+        saved = self.stepper.save(0) if noisy is None else noisy
+        for slot in self.slots if noisy is not None else self.slots[1:]:
             self.stepper.restore(slot, saved)
         self.position = None if self.position is None else self.position + missing
         self._fill(WARM_STEPS, self.step, say)
@@ -113,7 +116,7 @@ class Talkers:
                 watch.end()
 
             run = run_paced(tick, frames, between=watch.collect)
-        parts, host = watch.parts_ms, watch.host_ms
+        parts, host = watch.parts_ms or self.probe.parts_apart(len(self.slots)), watch.host_ms
         return Ticks(frames, run.missed, run.tick_ms, parts, host, watch.host_is, first, self.position)
 
     def unpaced(self) -> Throughput:

@@ -45,14 +45,14 @@ class Positions(EchoStepper):
         self.at[slot] = saved[1]
 
 
-@pytest.mark.parametrize("by_copy", [False, True])
-def test_windows_are_filled_to_where_they_should_be(by_copy: bool) -> None:
+@pytest.mark.parametrize("how", ["steps", "copy", "noise"])
+def test_windows_are_filled_to_where_they_should_be(how: str) -> None:
     stepper = Positions(3)
     talkers = Talkers(cast(Stepper, stepper), SamplingSettings())
     talkers.begin()
-    talkers.fill(60, by_copy, lambda line: None)
+    talkers.fill(60, how, lambda line: None)
     assert stepper.at == [talkers.position] * 3
-    assert talkers.position == 60 + (3 if by_copy else 0)
+    assert talkers.position == 60 + (0 if how == "steps" else 3)
     ticks = talkers.paced(2)
     assert (ticks.first_position, ticks.last_position) == (talkers.position - 2, talkers.position)
 

@@ -20,6 +20,7 @@ from personaplex_app.model.fast.step import FastShape
 from personaplex_app.model.graphs import GraphRecorder
 
 LIVE = FRAME_SAMPLES  # the column behind the sound that says whether a row is live
+REPLAYS = 20
 NUMBERS = 2 + 2 * CODEBOOKS  # text, the agent's codes, the user's codes, health
 
 
@@ -69,6 +70,25 @@ class FrameRunner:
             self._recorder.record(shape)
 
     @torch.inference_mode()
+    def parts_ms(self, rows: int) -> dict[str, list[float]]:
+        """Milliseconds of the codec in, the language step and the codec out, each recorded and replayed by itself.
+
+        The rows move on by as many frames as there are replays.
+        """
+        language, step = self._language, self._codec.step
+        shape = language.shape_of([True] * rows)
+        live, codes = language.live[: shape.rows], language.user_codes[: shape.rows].clone()
+        live.zero_()
+        live[:rows] = True
+        frames = self._in[: shape.rows, :FRAME_SAMPLES].contiguous()
+        parts = {
+            "codec_in": lambda: step.encode(frames, live),
+            "language": lambda: language.step.compute(shape),
+            "codec_out": lambda: step.decode(codes, live),
+        }
+        return {name: _replayed_ms(part) for name, part in parts.items()}
+
+    @torch.inference_mode()
     def run(self, heard: Mapping[int, Pcm], live: list[bool]) -> tuple[Pcm, npt.NDArray[np.int32]]:
         """One frame for the rows that are live: sound [b, 1920] and numbers int32 [b, 18], overwritten by the next."""
         shape = self._language.shape_of(live)
@@ -89,3 +109,20 @@ class FrameRunner:
             self._done.synchronize()
         out = self._host_out[:b].numpy()
         return out[:, :FRAME_SAMPLES], out[:, FRAME_SAMPLES:].view(np.int32)
+
+
+def _replayed_ms(work: Callable[[], object]) -> list[float]:
+    work()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        work()
+    taken = []
+    for _ in range(REPLAYS):
+        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        begin.record()
+        graph.replay()
+        end.record()
+        end.synchronize()
+        taken.append(begin.elapsed_time(end))
+    return taken

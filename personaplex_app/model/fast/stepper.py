@@ -78,6 +78,10 @@ class FastStepper(SpeechStepper):
         yield from language.prime_pieces(slot, opening.plan, opening.sampling, opening.seed, opening.known_as)
         self.codec.restore(slot, self._fresh_codec_row)
 
+    def parts_ms(self, rows: int) -> dict[str, list[float]]:
+        """Milliseconds of a step's parts for so many rows, each by itself: a recorded step has no seams."""
+        return self._frame.parts_ms(rows)
+
     def step(self, heard: Mapping[int, Pcm]) -> dict[int, Step]:
         """One frame for every slot in `heard` (slot -> float32 [1920]); the other slots rest."""
         live = [slot in heard for slot in range(self.slots)]
