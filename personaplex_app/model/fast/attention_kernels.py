@@ -211,7 +211,7 @@ def attend(
         SPLITS=splits,
         EIGHT_BIT=cache == torch.int8,
         CACHE=_TYPES[cache],
-        num_warps=8 if b >= MANY_ROWS else 4,
+        num_warps=8 if b >= MANY_ROWS and cache != torch.int8 else 4,
     )
     return out
 
