@@ -16,7 +16,7 @@ from personaplex_app.audio import Pcm, float_from_int16
 from personaplex_app.client.conversation import Conversation, Phase
 from personaplex_app.client.link import LinkLost
 from personaplex_app.client.mailbox import Mailbox
-from personaplex_app.client.messages import Event, Pong, Reconnecting, parse_message
+from personaplex_app.client.messages import Admitted, Event, Pong, Reconnecting, parse_message
 from personaplex_app.errors import InvalidInput, ServerFault
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ class Exchange:
         self.step_ms = 0.0
         self._line = line
         self._course = course
+        self._pieces = 0
         self._pinged_at = self._last_at = time.monotonic()
 
     async def run(self) -> None:
@@ -95,6 +96,7 @@ class Exchange:
         while not self._course.over:
             received = await self._next()
             if isinstance(received, bytes):
+                self._pieces += 1
                 self.heard.put(float_from_int16(np.frombuffer(received[: len(received) & ~1], dtype="<i2")))
             elif received is not None:
                 await self._hear(parse_message(received))
@@ -104,7 +106,7 @@ class Exchange:
         now = time.monotonic()
         if now - self._pinged_at >= PING_SECONDS:
             self._pinged_at = now
-            await self._line.link.send({"type": "ping", "at": now})
+            await self._line.link.send({"type": "ping", "at": now, "heard": self._pieces})
         try:
             async with asyncio.timeout(PING_SECONDS):
                 received = await self._line.link.receive()
@@ -116,6 +118,8 @@ class Exchange:
         return received
 
     async def _hear(self, event: Event) -> None:
+        if isinstance(event, Admitted):
+            self._pieces = 0  # the server counts from here
         for answer in self._course.heard(event):
             await self._line.link.send(answer)
         if isinstance(event, Pong):

@@ -125,6 +125,11 @@ class Session:
         with self._lock:
             return self._spoken.popleft() if self._spoken else None
 
+    def note_unsent(self) -> None:
+        """A spoken frame was taken and could not be sent."""
+        with self._lock:
+            self.counters.spoken_dropped += 1
+
     def want_sampling(self, sampling: SamplingSettings) -> None:
         """Asks for new sampling; the tick thread applies it before the next step and says from which frame."""
         with self._lock:

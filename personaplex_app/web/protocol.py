@@ -58,9 +58,10 @@ class Stop:
 
 @dataclass(frozen=True)
 class Ping:
-    """Answer with the same number."""
+    """Answer with the same number; `heard` tells how many pieces of sound have come since the talk was admitted."""
 
     at: float
+    heard: int | None = None
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,7 @@ def _read(kind: str, fields: dict[str, Any]) -> Message:
         case "resume":
             return Resume(_secret(fields.get("grant")))
         case "ping":
-            return Ping(_number(fields.get("at", 0)))
+            return Ping(_number(fields.get("at", 0)), _count(fields.get("heard")))
         case "check":
             return Check(_sdp(fields.get("sdp")))
         case "answer":
@@ -129,6 +130,12 @@ def _number(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > 1e15 or not math.isfinite(value):
         raise _bad("A ping's `at` must be a number.")
     return value
+
+
+def _count(value: Any) -> int | None:
+    if value is None or (isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 53):
+        return value
+    raise _bad("A ping's `heard` must be a whole number.")
 
 
 def _bad(sentence: str) -> InvalidInput:

@@ -112,6 +112,11 @@ class Talk:
         """The oldest spoken frame that waits."""
         return self.session.take_spoken() if self.session else None
 
+    def leave_out(self) -> None:
+        """A spoken frame that the way to the visitor has no room for; counted."""
+        if self.session is not None:
+            self.session.note_unsent()
+
     def set(self, choices: Choices) -> None:
         """Sliders moved during the talk; prompt and voice hold from the next call, and that is said.
 

@@ -60,6 +60,7 @@ class TalkSocket:
         self._visitor, self._address = visitor, address
         self._sampling = sampling
         self._talk: Talk | None = None
+        self._tells: Teller | None = None
         self._teller: asyncio.Task[None] | None = None
         self._bad_messages = 0
         self._used_at = time.monotonic()
@@ -149,8 +150,8 @@ class TalkSocket:
 
     async def _obey(self, message: protocol.Message) -> None:
         match message:
-            case protocol.Ping(at):
-                await self._send("pong", at=at, step_ms=round(self._desk.engine.status.step_ms, 2))
+            case protocol.Ping():
+                await self._answer_ping(message)
             case protocol.Ask(choices):
                 self._check_unused()
                 checked = read_choices(choices, self._sampling)
@@ -169,6 +170,11 @@ class TalkSocket:
             case protocol.Stop():
                 if self._talk is not None and self._busy:
                     self._desk.stop(self._talk)
+
+    async def _answer_ping(self, ping: protocol.Ping) -> None:
+        if ping.heard is not None and self._tells is not None:
+            self._tells.heard(ping.heard)
+        await self._send("pong", at=ping.at, step_ms=round(self._desk.engine.status.step_ms, 2))
 
     async def _check_path(self, sdp: str | None) -> None:
         if sdp is None:
@@ -199,7 +205,8 @@ class TalkSocket:
         if self._teller is not None:
             self._teller.cancel()
         self._talk = talk
-        self._teller = asyncio.create_task(Teller(self._socket, self._desk, self._minter, talk).run())
+        self._tells = Teller(self._socket, self._desk, self._minter, talk)
+        self._teller = asyncio.create_task(self._tells.run())
 
     async def _send(self, kind: str, **fields: Any) -> None:
         await self._socket.send_text(say(kind, **fields))

@@ -17,6 +17,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from personaplex_app.audio import int16_from_float
 from personaplex_app.engine.admission import TicketState
 from personaplex_app.engine.parking import GRANT_SECONDS
+from personaplex_app.engine.session import SpokenFrame
 from personaplex_app.web.call_view import talk_view
 from personaplex_app.web.desk import FrontDesk
 from personaplex_app.web.protocol import say
@@ -27,6 +28,7 @@ log = logging.getLogger(__name__)
 
 REPEAT_SECONDS = 15.0
 VIEW_SECONDS = 0.08
+MOST_UNHEARD_FRAMES = 25  # two seconds; a client that tells does so twice a second
 
 
 class Teller:
@@ -42,6 +44,12 @@ class Teller:
         self._told_at = 0.0
         self._letters = ""
         self._asked_to_speak = False
+        self._sent = 0
+        self._heard: int | None = None  # a client that never tells is trusted to keep up
+
+    def heard(self, pieces: int) -> None:
+        """The client has had so many pieces of sound."""
+        self._heard = min(pieces, self._sent)
 
     async def run(self) -> None:
         """Until the talk is over or the socket gone."""
@@ -102,7 +110,7 @@ class Teller:
             await self._send("warning", code=notice.code, seconds=round(notice.seconds), sentence=notice.sentence)
         if self._talk.path == "socket":
             while (frame := self._talk.take_spoken()) is not None:
-                await self._socket.send_bytes(int16_from_float(frame.pcm).astype("<i2").tobytes())
+                await self._send_sound(frame)
         await self._tell_words(session.transcript.text)
         if self._asked_to_speak and not self._talk.asked_to_speak:
             self._told = {}  # the view takes the warning's place
@@ -113,6 +121,14 @@ class Teller:
             self._told, self._told_at = view, now
             if self._talk.ended is None:
                 await self._send("talk", **view)
+
+    async def _send_sound(self, frame: SpokenFrame) -> None:
+        """A line too slow for sound keeps it in buffers that nobody can shorten: what would lie there is left out."""
+        if self._heard is not None and self._sent - self._heard >= MOST_UNHEARD_FRAMES:
+            self._talk.leave_out()
+            return
+        self._sent += 1
+        await self._socket.send_bytes(int16_from_float(frame.pcm).astype("<i2").tobytes())
 
     async def _tell_words(self, text: str) -> None:
         if text == self._letters:

@@ -197,7 +197,7 @@ def test_what_is_said_comes_back(page: Page, voice: Pcm, only_rate_hz: int) -> N
         correlation, delay_ms = aligned_correlation(got["said"][-tail:], got["heard"][-tail:], got["rate"])
         sent = _resemblance(got["sent"][-24_000:-4_800], voice)
         found.append((correlation, delay_ms, sent, got["reports"][-1]))
-        if correlation > 0.95 and sent > 0.95 and delay_ms < 250:
+        if correlation > 0.9 and sent > 0.95 and delay_ms < 250:
             return
     pytest.fail(f"correlation, delay in ms, correlation of what was sent, report: {found}")
 

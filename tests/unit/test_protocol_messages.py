@@ -43,6 +43,7 @@ def _refusal(text: str) -> str:
         ('{"type":"stop"}', Stop()),
         ('{"type":"ping","at":12.5}', Ping(12.5)),
         ('{"type":"ping"}', Ping(0)),
+        ('{"type":"ping","at":1,"heard":37}', Ping(1, 37)),
         ('{"type":"check"}', Check(None)),
         ('{"type":"check","sdp":"v=0"}', Check("v=0")),
         (' {"from": "a later version", "type" : "stop" }\n', Stop()),

@@ -12,6 +12,7 @@ const RESUME_MS = 25000;
 const LINES_MS = 2000;
 const PATH_MS = 1000;
 const SETTLE_MS = 400;
+const LAST_WORDS_MS = 1000;
 
 const element = (id) => document.getElementById(id);
 
@@ -33,6 +34,7 @@ class Call {
     this.lastWords = "";
     this.transcript = "";
     this.path = "";
+    this.closing = null;
     this.attempt = 0; // of connecting; what belongs to an older one is stale
   }
 
@@ -45,6 +47,9 @@ class Call {
   }
 
   async begin() {
+    clearTimeout(this.closing);
+    this.closing = null;
+    this.line.close();
     this.become("busy");
     this.say(WORDS.connecting);
     this.showTranscript("");
@@ -67,8 +72,10 @@ class Call {
   }
 
   stop() {
-    this.line.send({ type: "stop" });
-    this.finish("Ended: You ended the talk.");
+    const line = this.line;
+    line.send({ type: "stop" });
+    this.finish("Ended: You ended the talk.", true);
+    this.closing = setTimeout(() => line.close(), LAST_WORDS_MS);
   }
 
   // The boxes.
@@ -98,6 +105,8 @@ class Call {
       ended: () => this.finish(`Ended: ${message.sentence}`),
     }[message.type];
     if (tell && this.state !== "idle") tell();
+    else if (message.type === "words" && this.closing) tell(); // what was said just before the stop
+    else if (message.type === "ended") this.line.close();
   }
 
   takeTalk(message) {
@@ -205,7 +214,8 @@ class Call {
     if (this.state === "busy") this.finish(WORDS.gone);
   }
 
-  finish(sentence) {
+  // `listens`: the line stays open a moment for the last words.
+  finish(sentence, listens = false) {
     clearTimeout(this.late);
     this.attempt += 1;
     this.grant = "";
@@ -214,7 +224,7 @@ class Call {
     this.rtc.stop();
     this.stopSound();
     this.become("idle");
-    this.line.close();
+    if (!listens) this.line.close();
     this.lastWords = sentence;
     this.say(sentence);
     setTimeout(showLines, SETTLE_MS); // the slot is free again a moment later

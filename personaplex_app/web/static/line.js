@@ -2,6 +2,7 @@
 
 const PING_MS = 5000;
 const OPEN_MS = 8000;
+const TELL_PIECES = 6; // of sound, before the server is told that they came
 
 export class Line {
   // base: address of the routes, ending in a slash. onMessage(object), onSound(ArrayBuffer), onGone().
@@ -10,6 +11,7 @@ export class Line {
     Object.assign(this, { onMessage, onSound, onGone });
     this.socket = null;
     this.roundTripMs = null;
+    this.heard = 0;
   }
 
   get isOpen() {
@@ -42,10 +44,17 @@ export class Line {
   }
 
   take(received) {
-    if (typeof received !== "string") return this.onSound(received);
+    if (typeof received !== "string") return this.takeSound(received);
     const message = JSON.parse(received);
+    if (message.type === "admitted") this.heard = 0;
     if (message.type === "pong") this.roundTripMs = performance.now() - message.at;
     this.onMessage(message);
+  }
+
+  takeSound(bytes) {
+    this.heard += 1;
+    if (this.heard % TELL_PIECES === 0) this.send({ type: "ping", at: performance.now(), heard: this.heard });
+    this.onSound(bytes);
   }
 
   send(message) {
