@@ -16,6 +16,7 @@ from personaplex_app.engine.joins import JoinLimit
 from personaplex_app.engine.waits import TalkLengths
 from personaplex_app.errors import NoCapacity
 
+SHORTEST_TALK_SECONDS = 1.0  # less is a join that failed, and says nothing of how long talks last
 ALREADY_TALKING = "You are already talking in another window. This one goes on when that talk is over."
 QUICKER = "Somebody was quicker. You are the first in the line."
 
@@ -176,7 +177,7 @@ class Admission:
 
     def leave(self, ticket: Ticket) -> None:
         """The ticket is over, however often it is said."""
-        if ticket.state is TicketState.LIVE:
+        if ticket.state is TicketState.LIVE and self._clock() - ticket.live_since >= SHORTEST_TALK_SECONDS:
             self.lengths.note(self._clock() - ticket.live_since)
         self._close(ticket, "")
 

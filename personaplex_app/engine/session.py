@@ -157,6 +157,7 @@ class Session:
             self._hungry_since = self.last_heard_at = now
             self.saved = None  # the slot holds it now
             self.state = SessionState.TALKING
+            self.stalled = False
         self.notify()
 
     def take_heard(self) -> Pcm:

@@ -57,6 +57,7 @@ class TickLoop:
         self._events = events or LoopEvents()
         self._clock = clock
         self._last_tick = float("-inf")
+        self._reading: Session | None = None  # whose prompt is being read just now
         self._primer = Primer(self._pieces, clock)
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="tick", daemon=True)
@@ -141,12 +142,15 @@ class TickLoop:
         if session is None or not self._primer.may_work(self._last_tick, self._anybody_talks()):
             return
         try:
+            self._reading = session
             with self._guard.working(HUNG_PROMPT_SECONDS):
                 ready = self._primer.work_for(session)
         except Exception:
             log.exception("priming slot %d failed", session.tenancy.slot)
             self._fail(session, RESTORE_FAILED if session.resumed else PRIME_FAILED)
             return
+        finally:
+            self._reading = None
         if ready and self._roster.go_live(session):
             session.begin()
 
@@ -232,6 +236,9 @@ class TickLoop:
     def _tell_stalled(self) -> None:
         """Those who wait see that a step stalls."""
         for session in self._roster.sessions:
-            if session.state is SessionState.TALKING and not session.stalled:
+            waits = session.state is SessionState.TALKING or (
+                session.state is SessionState.PRIMING and session is not self._reading
+            )
+            if waits and not session.stalled:
                 session.stalled = True
                 session.notify()

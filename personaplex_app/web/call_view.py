@@ -14,6 +14,7 @@ from personaplex_app.engine.slots import full_sentence
 from personaplex_app.web.form import describe_sampling
 
 PATH_WORDS = {"webrtc": "", "socket": "Over the socket. "}
+PRIMING = "Priming: the persona reads its prompt ..."
 SHOWN_COUNTERS = ("heard_dropped", "spoken_dropped", "silence_filled", "missed")
 
 
@@ -42,7 +43,7 @@ def applied_words(session: Session) -> str:
 def status_words(session: Session) -> str:
     """Priming, talking, or slower than real time."""
     if session.state is SessionState.PRIMING:
-        return "Priming: the persona reads its prompt ..."
+        return "Waiting: the engine has not answered for a moment ..." if session.stalled else PRIMING
     if session.stalled:
         return "Talking, but the engine has not answered for a moment ..."
     if session.slow:

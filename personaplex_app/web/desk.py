@@ -126,11 +126,10 @@ class FrontDesk:
         """The talk of a ticket, if it is not over."""
         return self._talks.get(secret)
 
-    def expects_sound(self, visitor: str | None) -> bool:
-        """Whether anybody (None), or this visitor, holds a ticket that has yet to connect."""
-        return any(
-            talk.ticket.state is TicketState.ADMITTED and visitor in (None, talk.ticket.visitor)
-            for talk in self._talks.values()
+    def expected(self, visitor: str | None) -> int:
+        """How many tickets of this visitor, or of those without a cookie (None), have yet to connect."""
+        return sum(
+            talk.ticket.state is TicketState.ADMITTED and talk.belongs_to(visitor) for talk in self._talks.values()
         )
 
     def answer(self, talk: Talk) -> None:

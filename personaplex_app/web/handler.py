@@ -58,6 +58,7 @@ class CallHandler(AsyncStreamHandler):
         self._desk = desk
         self._peers = peers
         self._talk: Talk | None = None
+        self.begun = False  # FastRTC calls `start_up` once sound and a data channel are there
         self._refusal = ""
         self._closed = False
         self._said_goodbye = False
@@ -75,6 +76,7 @@ class CallHandler(AsyncStreamHandler):
 
     async def start_up(self) -> None:
         """Sound flows: waits for the ticket, then opens its slot; a refusal becomes the connection's last words."""
+        self.begun = True
         self._id = get_current_context().webrtc_id
         try:
             async with asyncio.timeout(TICKET_SECONDS):
@@ -95,8 +97,7 @@ class CallHandler(AsyncStreamHandler):
         while True:
             await self.wait_for_args()
             talk = self._desk.talk_with(str(self.latest_args[-1]))
-            visitor = self._peers.visitor(self._id)
-            if talk is not None and visitor in (None, talk.ticket.visitor):
+            if talk is not None and talk.belongs_to(self._peers.visitor(self._id)):
                 return talk
             await asyncio.sleep(0.05)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 MOST_ID_CHARACTERS = 64
 MOST_SDP_CHARACTERS = 100_000
+PARTS = ("m=audio", "m=application")  # sound, and the channel on which the ticket is asked for
 
 
 def is_signal(body: Any) -> bool:
@@ -21,7 +22,7 @@ def is_signal(body: Any) -> bool:
     if body["type"] == "ice-candidate":
         return isinstance(body.get("candidate"), dict)
     sdp = body.get("sdp")
-    return isinstance(sdp, str) and 0 < len(sdp) <= MOST_SDP_CHARACTERS
+    return isinstance(sdp, str) and len(sdp) <= MOST_SDP_CHARACTERS and all(part in sdp for part in PARTS)
 
 
 def failed(error: str) -> dict[str, Any]:

@@ -14,12 +14,14 @@ from typing import Any
 
 from aiortc import RTCPeerConnection, RTCSessionDescription
 
+from personaplex_app.engine.joins import JoinLimit
 from personaplex_app.errors import InvalidInput, NoCapacity
 from personaplex_app.web.turn import IceMinter, aiortc_configuration
 
 log = logging.getLogger(__name__)
 
 MOST_CHECKS = 8
+CHECKS_PER_ADDRESS = 10  # a minute
 CHECK_SECONDS = 12.0
 BROWSER_TTL_SECONDS = 120
 REUSE_SECONDS = 60.0  # so that nobody makes us ask for credentials without end
@@ -33,18 +35,25 @@ class PathChecks:
         self._closing: set[asyncio.Task[None]] = set()
         self._minted: list[dict[str, Any]] = []
         self._minted_at = float("-inf")
+        self._minting = asyncio.Lock()
+        self._by_address = JoinLimit(CHECKS_PER_ADDRESS, 60.0)
 
     @property
     def running(self) -> int:
         """How many are open."""
         return len(self._closing)
 
-    async def servers(self) -> list[dict[str, Any]]:
-        """ICE servers for a browser's try, good for a minute at least."""
-        if time.monotonic() - self._minted_at > REUSE_SECONDS:
-            self._minted_at = time.monotonic()
-            self._minted = await self._minter.browser(BROWSER_TTL_SECONDS)
-        return self._minted
+    async def servers(self, address: str) -> list[dict[str, Any]]:
+        """ICE servers for a browser's try, good for a minute at least. Raises NoCapacity for who checks too often."""
+        wait = self._by_address.wait_seconds(address, time.monotonic())
+        if wait > 0:
+            raise NoCapacity(f"Too many checks in a short time. Try again in {wait:.0f} s.", code="check_busy")
+        self._by_address.note(address, time.monotonic())
+        async with self._minting:
+            if time.monotonic() - self._minted_at > REUSE_SECONDS:
+                self._minted = await self._minter.browser(BROWSER_TTL_SECONDS)
+                self._minted_at = time.monotonic()
+            return self._minted
 
     async def answer(self, sdp: str) -> str:
         """Our side's session description. Raises NoCapacity while too many try, InvalidInput for what is no offer."""

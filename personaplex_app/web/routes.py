@@ -36,8 +36,9 @@ def talk_routes(desk: FrontDesk, doors: Doors, minter: IceMinter, sampling: Samp
             await websocket.close()  # before it is accepted: the client sees 403
             return
         await websocket.accept()
-        visitor = doors.visitor(websocket) or doors.visitors.fresh()
-        await TalkSocket(websocket, desk, minter, checks, visitor, doors.address(websocket), sampling).run()
+        await TalkSocket(
+            websocket, desk, minter, checks, doors.visitor(websocket), doors.address(websocket), sampling
+        ).run()
 
     async def lines(request: Request) -> Response:
         refusal = doors.refusal(request)

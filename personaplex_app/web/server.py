@@ -142,6 +142,7 @@ def serve(settings: Settings) -> None:
     """Assembles and serves until a signal has emptied the house; raises InvalidInput for what cannot be used."""
     end_on_sigterm()
     os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
+    os.environ["FORWARDED_ALLOW_IPS"] = ""  # uvicorn would believe any program of this machine; `doors` decides that
     import_early()
     use_small_jitter_buffer()
     use_clear_encoder()

@@ -17,7 +17,7 @@ from starlette.requests import HTTPConnection
 
 from personaplex_app.web.desk import FrontDesk
 from personaplex_app.web.doors import Doors
-from personaplex_app.web.handler import CallHandler
+from personaplex_app.web.handler import TICKET_SECONDS, CallHandler
 from personaplex_app.web.offers import failed, is_signal
 from personaplex_app.web.turn import IceMinter, aiortc_configuration
 
@@ -69,9 +69,8 @@ class Signalling:
         if webrtc_id in self._visitors:
             return failed("connection_already_exists")
         mine = sum(other == visitor for other in self._visitors.values())
-        if not self._desk.expects_sound(visitor) or len(self._visitors) >= MOST_PEERS:
-            return failed("concurrency_limit_reached")
-        if visitor is not None and mine >= MOST_PEERS_PER_VISITOR:
+        expected = self._desk.expected(visitor)
+        if mine >= MOST_PEERS_PER_VISITOR * expected or len(self._visitors) >= MOST_PEERS:
             return failed("concurrency_limit_reached")
         self._visitors[webrtc_id] = visitor
         self._answering.add(webrtc_id)
@@ -107,10 +106,20 @@ class Signalling:
         return failed("unknown_connection")
 
     async def _close_unfinished(self, webrtc_id: str) -> None:
-        await asyncio.sleep(UNFINISHED_SECONDS)
-        peer = self._component.pcs.get(webrtc_id)
-        if peer is not None and peer.connectionState != "connected":
+        """A peer has some seconds to connect, then some for its channel and its ticket."""
+        waited = 0.0
+        while waited < UNFINISHED_SECONDS and self._state(webrtc_id) not in ("connected", "closed"):
+            await asyncio.sleep(LOOK_SECONDS)
+            waited += LOOK_SECONDS
+        if self._state(webrtc_id) == "connected":
+            await asyncio.sleep(TICKET_SECONDS)
+        begun = getattr(self._component.handlers.get(webrtc_id), "begun", False)
+        if self._state(webrtc_id) != "connected" or not begun:
             await self.close(webrtc_id)
+
+    def _state(self, webrtc_id: str) -> str:
+        peer = self._component.pcs.get(webrtc_id)
+        return "closed" if peer is None else str(peer.connectionState)
 
     def _forget_closed(self) -> None:
         for webrtc_id in set(self._visitors) - self._answering:

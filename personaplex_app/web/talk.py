@@ -38,6 +38,7 @@ class Talk:
         self.ticket = ticket
         self.choices = choices
         self.grant = grant
+        self.anonymous = False  # asked for without a cookie
         self.path = ""
         self.session: Session | None = None
         self.clock: CallClock | None = None
@@ -51,6 +52,10 @@ class Talk:
         self.asked: SamplingSettings | None = choices.sampling if choices else None
         self._detector: SpeechDetector | None = None
         self._listeners: set[asyncio.Event] = set()
+
+    def belongs_to(self, visitor: str | None) -> bool:
+        """Whether a connection with this visitor's cookie, or with none, may carry it."""
+        return self.anonymous if visitor is None else visitor == self.ticket.visitor
 
     def listen(self) -> asyncio.Event:
         """An event that is set whenever something changed; give it back with `unlisten`."""

@@ -26,6 +26,7 @@ from personaplex_app.web.protocol import say
 from personaplex_app.web.talk import Talk
 from personaplex_app.web.teller import Teller
 from personaplex_app.web.turn import IceMinter
+from personaplex_app.web.visitors import fresh_visitor
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +41,8 @@ class TalkSocket:
     """One client's socket, from accept to close.
 
     Args:
-        visitor, address: who asks, as the door knows them. sampling: what holds where an ask names none.
+        visitor, address: who asks, as the door knows them; None for one without a cookie.
+        sampling: what holds where an ask names none.
     """
 
     def __init__(
@@ -49,7 +51,7 @@ class TalkSocket:
         desk: FrontDesk,
         minter: IceMinter,
         checks: PathChecks,
-        visitor: str,
+        visitor: str | None,
         address: str,
         sampling: SamplingSettings,
     ) -> None:
@@ -57,7 +59,8 @@ class TalkSocket:
         self._desk = desk
         self._minter = minter
         self._checks = checks
-        self._visitor, self._address = visitor, address
+        self._anonymous = visitor is None
+        self._visitor, self._address = visitor or fresh_visitor(), address
         self._sampling = sampling
         self._talk: Talk | None = None
         self._tells: Teller | None = None
@@ -127,8 +130,8 @@ class TalkSocket:
                 await self._obey(protocol.parse(message.get("text") or ""))
         except PersonaplexError as error:
             await self._refuse(error)
-        except (WebSocketDisconnect, RuntimeError, OSError) as error:
-            raise WebSocketDisconnect(GONE) from error
+        except WebSocketDisconnect:
+            raise
         except Exception:
             log.exception("a client's message failed")
             if self._talk is not None and self._busy:
@@ -168,8 +171,7 @@ class TalkSocket:
             case protocol.Check(sdp):
                 await self._check_path(sdp)
             case protocol.Stop():
-                if self._talk is not None and self._busy:
-                    self._desk.stop(self._talk)
+                self._stop()
 
     async def _answer_ping(self, ping: protocol.Ping) -> None:
         if ping.heard is not None and self._tells is not None:
@@ -178,13 +180,22 @@ class TalkSocket:
 
     async def _check_path(self, sdp: str | None) -> None:
         if sdp is None:
-            await self._send("check", ice_servers=await self._checks.servers())
+            await self._send("check", ice_servers=await self._checks.servers(self._address))
         else:
             await self._send("check", sdp=await self._checks.answer(sdp))
 
     def _check_unused(self) -> None:
         if self._busy:
             raise InvalidInput("This socket has a talk already; stop it first.", code="bad_message")
+
+    def _stop(self) -> None:
+        """Nothing is kept, of a talk that was cut off just now either."""
+        if self._talk is None:
+            return
+        if self._busy:
+            self._desk.stop(self._talk)
+        elif self._talk.grant:
+            self._desk.engine.forget(self._talk.grant)
 
     def _open_talk(self) -> Talk:
         if self._talk is None or not self._busy:
@@ -204,9 +215,13 @@ class TalkSocket:
     def _begin(self, talk: Talk) -> None:
         if self._teller is not None:
             self._teller.cancel()
+        talk.anonymous = self._anonymous
         self._talk = talk
         self._tells = Teller(self._socket, self._desk, self._minter, talk)
         self._teller = asyncio.create_task(self._tells.run())
 
     async def _send(self, kind: str, **fields: Any) -> None:
-        await self._socket.send_text(say(kind, **fields))
+        try:
+            await self._socket.send_text(say(kind, **fields))
+        except (RuntimeError, OSError) as error:  # it closed meanwhile
+            raise WebSocketDisconnect(GONE) from error

@@ -113,7 +113,8 @@ class Teller:
                 await self._send_sound(frame)
         await self._tell_words(session.transcript.text)
         if self._asked_to_speak and not self._talk.asked_to_speak:
-            self._told = {}  # the view takes the warning's place
+            await self._send("warning", code="idle", seconds=0, sentence="")
+            self._told = {}  # for those who show both in one place
         self._asked_to_speak = self._talk.asked_to_speak
         now = time.monotonic()
         view = talk_view(session, self._talk.path, self._talk.notice)

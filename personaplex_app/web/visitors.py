@@ -18,6 +18,11 @@ YEAR_SECONDS = 365 * 24 * 3600
 MOST_COOKIE_CHARACTERS = 4096
 
 
+def fresh_visitor() -> str:
+    """A new visitor's name."""
+    return secrets.token_urlsafe(16)
+
+
 class Visitors:
     """Signs and reads the visitor's cookie.
 
@@ -30,7 +35,7 @@ class Visitors:
 
     def fresh(self) -> str:
         """A new visitor's name."""
-        return secrets.token_urlsafe(16)
+        return fresh_visitor()
 
     def sign(self, visitor: str) -> str:
         """The cookie's value."""

@@ -30,10 +30,15 @@ def test_a_ticket_becomes_a_talk_and_a_stop_leaves_nothing(engine: Engine) -> No
         async with open_desk(engine) as desk:
             talk = desk.ask("anna", "somewhere", CHOICES)
             assert talk.ticket.state is TicketState.ADMITTED and engine.status.free == 1
-            assert desk.talk_with(talk.ticket.secret) is talk and desk.expects_sound("anna")
+            assert desk.talk_with(talk.ticket.secret) is talk and desk.expected("anna") == 1
             await desk.enter(talk, "socket")
             await eventually(lambda: talk.talking)
-            assert engine.status.free == 0 and desk.status.talking == 1 and not desk.expects_sound(None)
+            assert (
+                engine.status.free == 0
+                and desk.status.talking == 1
+                and not desk.expected(None)
+                and not desk.expected("anna")
+            )
             desk.stop(talk)
             assert talk.ended == ("stopped", YOU_STOPPED) and desk.talk_with(talk.ticket.secret) is None
             await slot_free(desk)

@@ -110,7 +110,14 @@ def test_a_ticket_is_its_own_visitor_s(engine: Engine, monkeypatch: pytest.Monke
             await eventually(lambda: thief.goodbyes, what="goodbye")
             assert thief.goodbyes == [NO_TICKET] and engine.status.free == 1
             await thief.stop()
-            owner.peers.cookies.clear()  # a browser that keeps no cookie has the secret all the same
+            kept = dict(owner.peers.cookies)
+            owner.peers.cookies.clear()
+            assert not desk.expected(None), "who asked with a cookie connects with it"
+            talk = desk.talk_with(ticket)
+            assert talk is not None and not talk.belongs_to(None) and talk.belongs_to("anna")
+            talk.anonymous = True  # as if a browser that keeps no cookie had asked
+            assert talk.belongs_to(None) and not talk.belongs_to("thief")
+            owner.peers.cookies.update(kept)
             owner.start(ticket, hush)
             await eventually(lambda: owner.talk and owner.talk.talking)
             await owner.stop()

@@ -27,7 +27,7 @@ from personaplex_app.web.signalling import MOST_PEERS_PER_VISITOR, make_call_com
 from personaplex_app.web.turn import IceMinter
 from personaplex_app.web.visitors import COOKIE, Visitors
 
-SDP = "v=0\r\nm=audio x"
+SDP = "v=0\r\nm=audio x\r\nm=application x"
 CANDIDATE = {"candidate": "candidate:1 1 udp 2122260223 192.0.2.1 60683 typ host", "sdpMid": "0", "sdpMLineIndex": 0}
 
 

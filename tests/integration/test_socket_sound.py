@@ -217,6 +217,43 @@ def test_sound_that_stops_coming_is_told_and_taken_up_on_the_same_socket(
     play_out(story)
 
 
+def test_a_stop_after_the_line_was_lost_leaves_nothing_to_come_back_to(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("personaplex_app.web.desk.SILENT_PATH_SECONDS", 0.4)
+
+    async def story() -> None:
+        async with open_front(engine) as front, front.caller("anna") as caller, front.caller("anna") as other:
+            await caller.talk()
+            lost = await caller.next("lost", 3.0)
+            await caller.say("stop")
+            await caller.say("ping", at=1)
+            await caller.next("pong")
+            await other.say("resume", grant=lost["grant"], path="socket")
+            assert (await other.next("refused"))["code"] == "grant_unknown"
+
+    play_out(story)
+
+
+def test_a_fault_while_a_talk_begins_is_told_and_the_socket_stays(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("the voice is gone")
+
+    async def story() -> None:
+        async with open_front(engine) as front, front.caller("anna") as caller:
+            monkeypatch.setattr(engine.stepper, "open", fail)
+            await caller.ask()
+            await caller.next("admitted")
+            await caller.say("sound")
+            assert (await caller.next("refused"))["code"] == "server_fault"
+            monkeypatch.undo()
+            await caller.talk()
+
+    play_out(story)
+
+
 def test_a_grant_is_for_one_and_a_stop_makes_it_worthless(engine: Engine) -> None:
     async def story() -> None:
         async with open_front(engine) as front, front.caller("anna") as caller, front.caller("bert") as other:
@@ -266,6 +303,7 @@ def test_who_speaks_after_the_warning_is_told_that_the_talk_goes_on(
             (talk,) = front.desk._talks.values()
             assert talk.clock is not None
             talk.clock.spoke(talk.last_packet_at)  # what the detector would find
+            assert (await caller.next("warning", 1.0))["sentence"] == "", "it is taken back"
             told = await caller.next("talk", 1.0)
             assert told["sentence"] == "Over the socket. Talking. Speak whenever you like."
 

@@ -82,7 +82,6 @@ class Call:
         self.played: list[Pcm] = []
         self.longest_ms = 0.0
         self.tasks: list[asyncio.Task[Any]] = []
-        current_context.set(Context(webrtc_id=name))
 
     @property
     def session(self) -> Session:
@@ -101,6 +100,7 @@ class Call:
 
     def start(self, ticket: str | None = None, microphone: Callable[[int], Pcm] | None = None) -> None:
         """Connects; ticket None: the page's box does not arrive. Microphone: packet number to float32 [960]."""
+        current_context.set(Context(webrtc_id=self.name))
         self.tasks = [asyncio.create_task(self.handler.start_up()), asyncio.create_task(self._pump())]
         self.tasks.append(asyncio.create_task(self._play()))
         if microphone is not None:

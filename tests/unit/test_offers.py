@@ -8,7 +8,8 @@ import pytest
 
 from personaplex_app.web.offers import MOST_ID_CHARACTERS, MOST_SDP_CHARACTERS, is_signal
 
-OFFER = {"type": "offer", "sdp": "v=0", "webrtc_id": "abc"}
+SDP = "v=0\r\nm=audio 9\r\nm=application 9"
+OFFER = {"type": "offer", "sdp": SDP, "webrtc_id": "abc"}
 CANDIDATE = {"type": "ice-candidate", "candidate": {"candidate": ""}, "webrtc_id": "abc"}
 
 
@@ -26,7 +27,9 @@ def test_what_browsers_send_passes(body: dict[str, Any]) -> None:
         {},
         {**OFFER, "sdp": None},
         {**OFFER, "sdp": ""},
-        {**OFFER, "sdp": "v" * (MOST_SDP_CHARACTERS + 1)},
+        {**OFFER, "sdp": "v=0\r\nm=audio 9"},
+        {**OFFER, "sdp": "v=0\r\nm=application 9"},
+        {**OFFER, "sdp": SDP + "v" * MOST_SDP_CHARACTERS},
         {**OFFER, "webrtc_id": None},
         {**OFFER, "webrtc_id": ""},
         {**OFFER, "webrtc_id": "x" * (MOST_ID_CHARACTERS + 1)},

@@ -35,6 +35,7 @@ class Call {
     this.transcript = "";
     this.path = "";
     this.closing = null;
+    this.warnings = {};
     this.attempt = 0; // of connecting; what belongs to an older one is stale
   }
 
@@ -72,9 +73,13 @@ class Call {
   }
 
   stop() {
+    this.end("Ended: You ended the talk.");
+  }
+
+  end(sentence) {
     const line = this.line;
     line.send({ type: "stop" });
-    this.finish("Ended: You ended the talk.", true);
+    this.finish(sentence, true);
     this.closing = setTimeout(() => line.close(), LAST_WORDS_MS);
   }
 
@@ -94,12 +99,12 @@ class Call {
 
   take(message) {
     const tell = {
-      waiting: () => { this.become("waiting"); this.say(message.sentence); },
+      waiting: () => { this.lostAt = 0; this.become("waiting"); this.say(message.sentence); },
       turn: () => { this.become("turn"); this.say(message.sentence); },
       admitted: () => this.connect(message),
       talk: () => this.takeTalk(message),
       words: () => this.showTranscript(message.from_start ? message.text : this.transcript + message.text),
-      warning: () => this.say(message.sentence),
+      warning: () => this.warn({ ...this.warnings, [message.code]: message.sentence }),
       refused: () => this.refused(message),
       lost: () => { this.grant = message.grant; this.comeBack(); },
       ended: () => this.finish(`Ended: ${message.sentence}`),
@@ -130,6 +135,7 @@ class Call {
 
   async connect(message) {
     this.admitted = message;
+    this.lostAt = 0;
     this.become("busy");
     const attempt = ++this.attempt;
     if (element("use-socket").checked || !window.RTCPeerConnection || this.path === "socket") return this.startSocket();
@@ -170,8 +176,8 @@ class Call {
       this.sound = sound;
       this.line.send({ type: "sound" });
     } catch (error) {
-      this.stop();
-      this.say(microphoneWords(error));
+      if (attempt !== this.attempt) return;
+      this.end(microphoneWords(error));
     }
   }
 
@@ -193,6 +199,7 @@ class Call {
     this.returning = true;
     this.lostAt = this.lostAt || Date.now();
     this.become("busy");
+    this.warn({});
     this.say(WORDS.back);
     clearTimeout(this.late);
     this.attempt += 1;
@@ -223,6 +230,7 @@ class Call {
     this.path = "";
     this.rtc.stop();
     this.stopSound();
+    this.warn({});
     this.become("idle");
     if (!listens) this.line.close();
     this.lastWords = sentence;
@@ -237,6 +245,11 @@ class Call {
     const button = element("talk-button");
     button.textContent = BUTTONS[state];
     button.dataset.state = state;
+  }
+
+  warn(warnings) {
+    this.warnings = warnings; // by what they warn of; an empty sentence takes one back
+    element("warning").textContent = Object.values(warnings).filter(Boolean).join("\n");
   }
 
   say(sentence) {

@@ -1,6 +1,7 @@
 // The talk's socket: opens it, parses what comes, pings, and tells when it is gone. Knows nothing of sound or the page.
 
-const PING_MS = 5000;
+const PING_MS = 2000;
+const DEAD_MS = 5000; // a live server answers every ping
 const OPEN_MS = 8000;
 const TELL_PIECES = 6; // of sound, before the server is told that they came
 
@@ -28,7 +29,8 @@ export class Line {
       const late = setTimeout(() => socket.close(), OPEN_MS);
       socket.onopen = () => {
         clearTimeout(late);
-        this.pings = setInterval(() => this.send({ type: "ping", at: performance.now() }), PING_MS);
+        this.unanswered = 0;
+        this.pings = setInterval(() => this.ping(), PING_MS);
         resolve();
       };
       socket.onmessage = (event) => this.take(event.data);
@@ -43,7 +45,19 @@ export class Line {
     });
   }
 
+  // A network that went away leaves the socket open for minutes; an answer that does not come tells.
+  ping() {
+    const now = performance.now();
+    if (this.unanswered && now - this.unanswered > DEAD_MS) {
+      this.close();
+      return this.onGone();
+    }
+    this.unanswered = this.unanswered || now;
+    this.send({ type: "ping", at: now });
+  }
+
   take(received) {
+    this.unanswered = 0;
     if (typeof received !== "string") return this.takeSound(received);
     const message = JSON.parse(received);
     if (message.type === "admitted") this.heard = 0;

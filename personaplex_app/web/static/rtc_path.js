@@ -16,6 +16,7 @@ export class RtcPath {
     this.iceServers = [];
     this.peer = null;
     this.started = false;
+    this.turn = 0;
     this.hook();
   }
 
@@ -46,17 +47,20 @@ export class RtcPath {
 
   // Brings the ticket and presses FastRTC's button; resolves when it is pressed, rejects where there is none.
   async start(ticket, iceServers) {
+    const turn = ++this.turn;
     this.iceServers = iceServers;
     setTicket(ticket);
     const grant = document.querySelector(GRANT);
     if (grant) grant.click();
     const button = await appears(START, isIdle);
     await wait(POLL_MS);
+    if (turn !== this.turn) return; // it was stopped meanwhile
     this.started = true;
     button.click();
   }
 
   stop() {
+    this.turn += 1;
     if (!this.started) return;
     this.started = false;
     this.peer = null;
