@@ -11,7 +11,7 @@ import pytest
 import soundfile
 from playwright.sync_api import Error, Page
 from support.paced import arrivals_ms
-from support.signals import aligned_correlation
+from support.signals import aligned_correlation, best_correlation
 from support.sound_page import Played, floats, loop_back, play_through, sound_page
 
 from personaplex_app.audio import FRAME_MS, SAMPLE_RATE_HZ, Pcm
@@ -194,7 +194,9 @@ def test_what_is_said_comes_back(page: Page, voice: Pcm, only_rate_hz: int) -> N
         got = loop_back(page, SECONDS, only_rate_hz)
         _assert_sound(got, only_rate_hz)
         tail = 2 * got["rate"]
-        correlation, delay_ms = aligned_correlation(got["said"][-tail:], got["heard"][-tail:], got["rate"])
+        said, heard = got["said"][-tail:], got["heard"][-tail:]
+        _, delay_ms = aligned_correlation(said, heard, got["rate"])
+        correlation = best_correlation(said, heard, got["rate"], 0.5)  # a busy machine loses a buffer now and then
         sent = _resemblance(got["sent"][-24_000:-4_800], voice)
         found.append((correlation, delay_ms, sent, got["reports"][-1]))
         if correlation > 0.9 and sent > 0.95 and delay_ms < 250:
