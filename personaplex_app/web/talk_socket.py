@@ -22,18 +22,17 @@ from personaplex_app.web import protocol
 from personaplex_app.web.desk import UNEXPECTED, FrontDesk
 from personaplex_app.web.form import read_choices
 from personaplex_app.web.path_check import PathChecks
-from personaplex_app.web.protocol import say
 from personaplex_app.web.talk import Talk
 from personaplex_app.web.teller import Teller
 from personaplex_app.web.turn import IceMinter
 from personaplex_app.web.visitors import fresh_visitor
+from personaplex_app.web.wire import GONE, Wire
 
 log = logging.getLogger(__name__)
 
 UNUSED_SECONDS = 60.0
 MOST_BAD_MESSAGES = 20
 POLICY_VIOLATION = 1008
-GONE = 1006
 NO_TALK = "There is no talk on this socket yet; ask first."
 
 
@@ -56,6 +55,7 @@ class TalkSocket:
         sampling: SamplingSettings,
     ) -> None:
         self._socket = socket
+        self._wire = Wire(socket)
         self._desk = desk
         self._minter = minter
         self._checks = checks
@@ -83,7 +83,7 @@ class TalkSocket:
             await self._gone()
 
     async def _greet(self) -> None:
-        await self._send(
+        await self._wire.send(
             "hello",
             protocol=protocol.VERSION,
             sample_rate_hz=SAMPLE_RATE_HZ,
@@ -141,7 +141,7 @@ class TalkSocket:
     async def _refuse(self, error: PersonaplexError) -> None:
         self._bad_messages += error.code == "bad_message"
         self._desk.metrics.refused(error.code)
-        await self._send("refused", code=error.code, sentence=error.sentence)
+        await self._wire.send("refused", code=error.code, sentence=error.sentence)
 
     def _hear(self, sound: bytes) -> None:
         if not sound or len(sound) % 2 or len(sound) > protocol.MOST_SOUND_BYTES:
@@ -176,13 +176,13 @@ class TalkSocket:
     async def _answer_ping(self, ping: protocol.Ping) -> None:
         if ping.heard is not None and self._tells is not None:
             self._tells.heard(ping.heard)
-        await self._send("pong", at=ping.at, step_ms=round(self._desk.engine.status.step_ms, 2))
+        await self._wire.send("pong", at=ping.at, step_ms=round(self._desk.engine.status.step_ms, 2))
 
     async def _check_path(self, sdp: str | None) -> None:
         if sdp is None:
-            await self._send("check", ice_servers=await self._checks.servers(self._address))
+            await self._wire.send("check", ice_servers=await self._checks.servers(self._address))
         else:
-            await self._send("check", sdp=await self._checks.answer(sdp))
+            await self._wire.send("check", sdp=await self._checks.answer(sdp))
 
     def _check_unused(self) -> None:
         if self._busy:
@@ -217,11 +217,5 @@ class TalkSocket:
             self._teller.cancel()
         talk.anonymous = self._anonymous
         self._talk = talk
-        self._tells = Teller(self._socket, self._desk, self._minter, talk)
+        self._tells = Teller(self._wire, self._desk, self._minter, talk)
         self._teller = asyncio.create_task(self._tells.run())
-
-    async def _send(self, kind: str, **fields: Any) -> None:
-        try:
-            await self._socket.send_text(say(kind, **fields))
-        except (RuntimeError, OSError) as error:  # it closed meanwhile
-            raise WebSocketDisconnect(GONE) from error

@@ -1,7 +1,7 @@
 """What a talk's client is told: its place in the line, its admission, words, views, warnings and the end; and the
 sound where that travels on the socket.
 
-In: one talk, its socket. Out: messages as docs/protocol.md tells them. Must not know: what the client says.
+In: one talk, its wire. Out: messages as docs/protocol.md tells them. Must not know: what the client says.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import logging
 import time
 from typing import Any
 
-from starlette.websockets import WebSocket, WebSocketDisconnect
+from starlette.websockets import WebSocketDisconnect
 
 from personaplex_app.audio import int16_from_float
 from personaplex_app.engine.admission import TicketState
@@ -20,9 +20,9 @@ from personaplex_app.engine.parking import GRANT_SECONDS
 from personaplex_app.engine.session import SpokenFrame
 from personaplex_app.web.call_view import talk_view
 from personaplex_app.web.desk import FrontDesk
-from personaplex_app.web.protocol import say
 from personaplex_app.web.talk import Talk
 from personaplex_app.web.turn import IceMinter
+from personaplex_app.web.wire import Wire
 
 log = logging.getLogger(__name__)
 
@@ -34,8 +34,8 @@ MOST_UNHEARD_FRAMES = 25  # two seconds; a client that tells does so twice a sec
 class Teller:
     """Tells one talk's client what changed, and sends it the sound where that travels here."""
 
-    def __init__(self, socket: WebSocket, desk: FrontDesk, minter: IceMinter, talk: Talk) -> None:
-        self._socket = socket
+    def __init__(self, wire: Wire, desk: FrontDesk, minter: IceMinter, talk: Talk) -> None:
+        self._wire = wire
         self._desk = desk
         self._minter = minter
         self._talk = talk
@@ -63,11 +63,14 @@ class Teller:
                     await self._tell_end(*self._talk.ended)
                     return
                 await self._wait(changed)
-        except (WebSocketDisconnect, RuntimeError, OSError):
+        except WebSocketDisconnect:
             log.debug("the socket went while it was told something", exc_info=True)
         except Exception:
             log.exception("telling a client failed")
             self._desk.lose(self._talk)
+            if self._talk.ended is not None:
+                with contextlib.suppress(WebSocketDisconnect):
+                    await self._tell_end(*self._talk.ended)
         finally:
             self._talk.unlisten(changed)
 
@@ -85,21 +88,21 @@ class Teller:
         elif state is TicketState.CALLED and fresh:
             seconds = self._desk.limits.turn_seconds
             sentence = f"It is your turn. Answer within {seconds:.0f} s."
-            await self._send("turn", seconds=seconds, sentence=sentence)
+            await self._wire.send("turn", seconds=seconds, sentence=sentence)
         elif state is TicketState.ADMITTED and fresh:
             servers = await self._minter.browser()
             seconds = self._desk.limits.connect_seconds
             secret = self._talk.ticket.secret
-            await self._send("admitted", ticket=secret, ice_servers=servers, connect_seconds=seconds)
+            await self._wire.send("admitted", ticket=secret, ice_servers=servers, connect_seconds=seconds)
 
     async def _tell_place(self) -> None:
         message = self._desk.wait_message(self._talk)
         now = time.monotonic()
-        unchanged = {**message, "estimate_seconds": 0, "sentence": ""} == self._told
-        if unchanged and now - self._told_at < REPEAT_SECONDS:
+        standing = {"place": message["place"], "of": message["of"]}  # the estimate alone is no news
+        if standing == self._told and now - self._told_at < REPEAT_SECONDS:
             return
-        self._told, self._told_at = {**message, "estimate_seconds": 0, "sentence": ""}, now
-        await self._send("waiting", **message)
+        self._told, self._told_at = standing, now
+        await self._wire.send("waiting", **message)
 
     async def _tell_talk(self) -> None:
         session = self._talk.session
@@ -107,13 +110,13 @@ class Teller:
             return
         while self._talk.warnings:
             notice = self._talk.warnings.popleft()
-            await self._send("warning", code=notice.code, seconds=round(notice.seconds), sentence=notice.sentence)
+            await self._wire.send("warning", code=notice.code, seconds=round(notice.seconds), sentence=notice.sentence)
         if self._talk.path == "socket":
             while (frame := self._talk.take_spoken()) is not None:
                 await self._send_sound(frame)
         await self._tell_words(session.transcript.text)
         if self._asked_to_speak and not self._talk.asked_to_speak:
-            await self._send("warning", code="idle", seconds=0, sentence="")
+            await self._wire.send("warning", code="idle", seconds=0, sentence="")
             self._told = {}  # for those who show both in one place
         self._asked_to_speak = self._talk.asked_to_speak
         now = time.monotonic()
@@ -121,7 +124,7 @@ class Teller:
         if view != self._told and (now - self._told_at >= VIEW_SECONDS or view["state"] != self._told.get("state")):
             self._told, self._told_at = view, now
             if self._talk.ended is None:
-                await self._send("talk", **view)
+                await self._wire.send("talk", **view)
 
     async def _send_sound(self, frame: SpokenFrame) -> None:
         """A line too slow for sound keeps it in buffers that nobody can shorten: what would lie there is left out."""
@@ -129,7 +132,7 @@ class Teller:
             self._talk.leave_out()
             return
         self._sent += 1
-        await self._socket.send_bytes(int16_from_float(frame.pcm).astype("<i2").tobytes())
+        await self._wire.send_bytes(int16_from_float(frame.pcm).astype("<i2").tobytes())
 
     async def _tell_words(self, text: str) -> None:
         if text == self._letters:
@@ -137,13 +140,10 @@ class Teller:
         goes_on = bool(self._letters) and text.startswith(self._letters)
         fresh = text[len(self._letters) :] if goes_on else text
         self._letters = text
-        await self._send("words", text=fresh, from_start=not goes_on)
+        await self._wire.send("words", text=fresh, from_start=not goes_on)
 
     async def _tell_end(self, code: str, sentence: str) -> None:
         if code == "lost" and self._talk.grant and self._desk.engine.can_resume(self._talk.grant):
-            await self._send("lost", grant=self._talk.grant, seconds=round(GRANT_SECONDS), sentence=sentence)
+            await self._wire.send("lost", grant=self._talk.grant, seconds=round(GRANT_SECONDS), sentence=sentence)
         else:
-            await self._send("ended", code=code, sentence=sentence)
-
-    async def _send(self, kind: str, **fields: Any) -> None:
-        await self._socket.send_text(say(kind, **fields))
+            await self._wire.send("ended", code=code, sentence=sentence)

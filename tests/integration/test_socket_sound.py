@@ -254,6 +254,26 @@ def test_a_fault_while_a_talk_begins_is_told_and_the_socket_stays(
     play_out(story)
 
 
+def test_a_fault_while_a_client_is_told_things_is_no_closed_socket(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("no view")
+
+    async def story() -> None:
+        async with open_front(engine) as front, front.caller("anna") as caller:
+            monkeypatch.setattr("personaplex_app.web.teller.talk_view", fail)
+            await caller.ask()
+            await caller.next("admitted")
+            await caller.say("sound")
+            lost = await caller.next("lost")
+            monkeypatch.undo()
+            await caller.say("resume", grant=lost["grant"], path="socket")
+            assert (await caller.come_in())["resumed"]
+
+    play_out(story)
+
+
 def test_a_grant_is_for_one_and_a_stop_makes_it_worthless(engine: Engine) -> None:
     async def story() -> None:
         async with open_front(engine) as front, front.caller("anna") as caller, front.caller("bert") as other:
