@@ -16,13 +16,23 @@ from torch import Tensor
 
 from personaplex_app.controls import SamplingSettings
 from personaplex_app.model import sampling as draws
-from personaplex_app.model.config import AGENT, CODEBOOKS
+from personaplex_app.model.config import CODEBOOKS
 from personaplex_app.model.graphs import GraphRecorder
 from personaplex_app.model.loading import Weights
 from personaplex_app.model.prompts import PromptPlan
 from personaplex_app.model.rebuild import Rebuilder
 from personaplex_app.model.state import LanguageState, RowState
 from personaplex_app.model.step import Advance, Row, StepShape, compute_step, draw_codes, draw_text, shape_for
+from personaplex_app.model.transformer import TemporalTransformer
+
+
+def prompt_embeddings(temporal: TemporalTransformer, plan: PromptPlan) -> Tensor:
+    """What a prompt feeds, [n, D]: the given embeddings first, then those of its columns."""
+    given = 0 if plan.embeddings is None else len(plan.embeddings)
+    x = temporal.embed(plan.grid[:, given:].T.to(temporal.text_emb.weight.device))
+    if plan.embeddings is None:
+        return x
+    return torch.cat([plan.embeddings.to(x), x])
 
 
 class LanguageModel:
@@ -84,32 +94,17 @@ class LanguageModel:
         """
         state, temporal = self.state, self.weights.temporal
         state.reset(slot)
-        state.set_sampling(slot, settings)
-        state.sampling.begin(slot, seed)
-        embeddings = self._prompt_embeddings(plan)
+        state.begin(slot, settings, seed)
+        embeddings = prompt_embeddings(temporal, plan)
         hidden, logits = temporal.prefill(embeddings, state.kv[:, slot])
         if self._rebuilder:
             self._rebuilder.begin(slot, embeddings)
-        state.set_position(slot, plan.frames)
-        column = plan.after.to(self.weights.device).clone()
         row = slice(slot, slot + 1)
         shape = shape_for(self.config, [plan.frames], [settings], self._masked)
         noise = draws.uniform_noise(state.sampling.seed[row], state.sampling.steps[row])
         text = draw_text(state, logits[-1:], noise, row, shape)
-        column[0] = text[0]
-        # Codebooks 1-7 of position n are the last prompt frame's, known already: only the first is drawn.
-        column[AGENT.start] = draw_codes(self.weights, state, hidden[-1:], text, noise, row, shape, 1)[0, 0]
-        state.column[slot] = column
-        live = torch.zeros(state.slots, dtype=torch.bool, device=self.weights.device)
-        live[slot] = True
-        state.sampling.note_text(state.column[:, 0], live)
-
-    def _prompt_embeddings(self, plan: PromptPlan) -> Tensor:
-        given = 0 if plan.embeddings is None else len(plan.embeddings)
-        x = self.weights.temporal.embed(plan.grid[:, given:].T.to(self.weights.device))
-        if plan.embeddings is None:
-            return x
-        return torch.cat([plan.embeddings.to(x), x])
+        codes = draw_codes(self.weights, state, hidden[-1:], text, noise, row, shape, 1)
+        state.stand_after(slot, plan, text, codes[:, 0])
 
     @torch.inference_mode()
     def advance(self, user_codes: Tensor, live: list[bool]) -> Advance:

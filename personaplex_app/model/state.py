@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 
 from personaplex_app.controls import SamplingSettings
-from personaplex_app.model.config import STREAMS, LanguageConfig
+from personaplex_app.model.config import AGENT, STREAMS, LanguageConfig
+from personaplex_app.model.prompts import PromptPlan
 from personaplex_app.model.rebuild import RowRebuild
 from personaplex_app.model.sampling import SamplingRows
 
@@ -92,6 +93,26 @@ class Rows:
         """Settings that hold from the row's next step on."""
         self.settings[slot] = settings
         self.sampling.apply(slot, settings)
+
+    def begin(self, slot: int, settings: SamplingSettings, seed: int) -> None:
+        """A new conversation in a row that was reset: its sampling, its seed, nothing drawn."""
+        self.set_sampling(slot, settings)
+        self.sampling.begin(slot, seed)
+
+    def stand_after(self, slot: int, plan: PromptPlan, text: Tensor, code: Tensor) -> None:
+        """The row stands behind its prompt.
+
+        Args:
+            text, code: int64 [1], the text token and the first agent code just drawn. Codebooks 1-7 of that position
+                are the last prompt frame's, known already.
+        """
+        self.set_position(slot, plan.frames)
+        column = plan.after.to(self.column.device).clone()
+        column[0], column[AGENT.start] = text[0], code[0]
+        self.column[slot] = column
+        live = torch.zeros(self.slots, dtype=torch.bool, device=self.column.device)
+        live[slot] = True
+        self.sampling.note_text(self.column[:, 0], live)
 
     def reset(self, slot: int) -> None:
         """Back to what a fresh row holds."""

@@ -30,7 +30,7 @@ class Talk:
     Attributes:
         choices: as asked; None for a talk that is resumed. asked: the sampling that was asked for last.
         grant: of the talk to resume.
-        path: `webrtc` or `socket` once sound flows. failure: why it could not begin or go on.
+        path: `webrtc` or `socket` once sound flows.
         last_packet_at: when sound last came, on the desk's clock. ended: code and sentence.
     """
 

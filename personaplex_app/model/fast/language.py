@@ -17,12 +17,13 @@ from torch import Tensor
 
 from personaplex_app.controls import SamplingSettings
 from personaplex_app.model import sampling as draws
-from personaplex_app.model.config import AGENT, CODEBOOKS
+from personaplex_app.model.config import CODEBOOKS
 from personaplex_app.model.fast.blocks import BlockPool, PagedPast
 from personaplex_app.model.fast.draw_kernels import MOST_TILED_CANDIDATES
 from personaplex_app.model.fast.prompt_states import PromptState, PromptStates
 from personaplex_app.model.fast.step import FastShape, FastStep
 from personaplex_app.model.graphs import GraphRecorder
+from personaplex_app.model.language import prompt_embeddings
 from personaplex_app.model.loading import Weights
 from personaplex_app.model.prompts import PromptPlan
 from personaplex_app.model.state import Rows, RowState
@@ -81,15 +82,6 @@ class FastLanguageModel:
 
         return undo
 
-    @torch.inference_mode()
-    def record(self, settings: list[SamplingSettings]) -> None:
-        """Records the steps of all buckets for these settings, so that no talk waits for it."""
-        if self._recorder is None:
-            return
-        for size in (size for size in BUCKETS if size <= bucket_for(self.slots)):
-            for one in settings:
-                self._recorder.record(fast_shape(size, [one], self.config.text_card))
-
     def prime(self, slot: int, plan: PromptPlan, settings: SamplingSettings, seed: int) -> None:
         """Prefills the n prompt positions of a row and draws what stands at position n."""
         for _ in self.prime_pieces(slot, plan, settings, seed):
@@ -110,8 +102,7 @@ class FastLanguageModel:
         """
         with torch.inference_mode():
             self.reset(slot)
-            self.state.set_sampling(slot, settings)
-            self.state.sampling.begin(slot, seed)
+            self.state.begin(slot, settings, seed)
         known = None if known_as is None else self.prompts.find(known_as)
         if known is not None:
             with torch.inference_mode():
@@ -123,14 +114,14 @@ class FastLanguageModel:
             if known_as is not None:
                 self.prompts.keep(known_as, known)
         with torch.inference_mode():
-            self.state.set_position(slot, plan.frames)
-            self._draw_first(slot, plan, known.hidden, known.logits, settings)
+            shape = fast_shape(1, [settings], self.config.text_card)
+            self.state.stand_after(slot, plan, *self.step.draw_first(slot, known.hidden, known.logits, shape))
 
     def _read(self, slot: int, plan: PromptPlan) -> Generator[None, None, tuple[Tensor, Tensor]]:
         """Reads a prompt into a row; hidden [1, D] and logits [1, V] of its last position."""
         c, device = self.config, self.weights.device
         with torch.inference_mode():
-            embeddings = self._prompt_embeddings(plan)
+            embeddings = prompt_embeddings(self.weights.temporal, plan)
             room = -(-plan.frames // PIECE_STEP) * PIECE_STEP  # pieces come in few sizes, whose kernels are warm
             embeddings = F.pad(embeddings, (0, 0, 0, room - plan.frames))
             kv = torch.empty((c.layers, 2, c.heads, room, c.head_dim), dtype=self.weights.dtype, device=device)
@@ -143,27 +134,6 @@ class FastLanguageModel:
         with torch.inference_mode():
             self.past.write(slot, kv[:, :, :, : plan.frames])
             return self.step.outputs(x[last : last + 1])
-
-    def _draw_first(
-        self, slot: int, plan: PromptPlan, hidden: Tensor, logits: Tensor, settings: SamplingSettings
-    ) -> None:
-        state = self.state
-        column = plan.after.to(self.weights.device).clone()
-        text, code = self.step.draw_first(slot, hidden, logits, fast_shape(1, [settings], self.config.text_card))
-        column[0] = text
-        # Codebooks 1-7 of position n are the last prompt frame's, known already: only the first is drawn.
-        column[AGENT.start] = code
-        state.column[slot] = column
-        live = torch.zeros(state.slots, dtype=torch.bool, device=self.weights.device)
-        live[slot] = True
-        state.sampling.note_text(state.column[:, 0], live)
-
-    def _prompt_embeddings(self, plan: PromptPlan) -> Tensor:
-        given = 0 if plan.embeddings is None else len(plan.embeddings)
-        x = self.weights.temporal.embed(plan.grid[:, given:].T.to(self.weights.device))
-        if plan.embeddings is None:
-            return x
-        return torch.cat([plan.embeddings.to(x), x])
 
     def shape_of(self, live: list[bool]) -> FastShape:
         """The shape of a step for these live rows; their pasts get room for it."""

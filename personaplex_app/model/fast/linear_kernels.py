@@ -83,7 +83,6 @@ def _held(
     x_ptr,
     weight_ptr,
     alpha_ptr,
-    residual_ptr,
     y_ptr,
     N,
     eps,
@@ -91,7 +90,6 @@ def _held(
     K: tl.constexpr,
     NORM: tl.constexpr,
     GATED: tl.constexpr,
-    RESIDUAL: tl.constexpr,
     BLOCK_N: tl.constexpr,
 ):
     """One row, held in registers while several tiles of the matrix stream past it."""
@@ -110,8 +108,6 @@ def _held(
         y = tl.sum(weight.to(tl.float32) * x[None, :], 1)
         if GATED:
             y = y / (1.0 + tl.exp(-y)) * tl.sum(second.to(tl.float32) * x[None, :], 1)
-        if RESIDUAL:
-            y += tl.load(residual_ptr + rows, mask=inside, other=0.0).to(tl.float32)
         tl.store(y_ptr + rows, y.to(y_ptr.dtype.element_ty), mask=inside)
 
 
@@ -154,7 +150,6 @@ def linear(
             x,
             weight,
             alpha,
-            residual,
             y,
             outputs,
             eps,
@@ -162,7 +157,6 @@ def linear(
             K=width,
             NORM=alpha is not None,
             GATED=gated,
-            RESIDUAL=False,
             BLOCK_N=block_n,
             num_warps=4,
         )

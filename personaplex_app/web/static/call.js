@@ -30,7 +30,6 @@ class Call {
     this.sound = null;
     this.grant = "";
     this.lostAt = 0;
-    this.admitted = null;
     this.lastWords = "";
     this.transcript = "";
     this.path = "";
@@ -134,7 +133,6 @@ class Call {
   // The path of the sound.
 
   async connect(message) {
-    this.admitted = message;
     this.lostAt = 0;
     this.become("busy");
     const attempt = ++this.attempt;
@@ -169,7 +167,6 @@ class Call {
         constraints: { audio: config.microphone },
         base: base + "static",
         send: (bytes) => this.line.sendSound(bytes),
-        onReport: (report) => { this.report = report; },
       });
       if (attempt !== this.attempt || this.state === "idle") return sound.stop();
       this.stopSound();
