@@ -128,10 +128,13 @@ class Admission:
         """Free slots that are promised to nobody."""
         return self._free_slots() - sum(ticket.promised for ticket in self._tickets)
 
+    def places(self) -> dict[Ticket, int]:
+        """Everybody's place in the line, 1 for the first."""
+        return {ticket: place for place, ticket in enumerate(self.waiting, 1)}
+
     def place(self, ticket: Ticket) -> int:
         """1 for the first of the line; 0 for a ticket that does not wait."""
-        line = self.waiting
-        return line.index(ticket) + 1 if ticket in line else 0
+        return self.places().get(ticket, 0)
 
     def estimate_seconds(self, ticket: Ticket) -> float:
         """How long a ticket at this place will wait, from how long talks last here."""

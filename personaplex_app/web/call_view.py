@@ -60,3 +60,9 @@ def lines_words(status: EngineStatus, free: int, waiting: int, draining: str) ->
         return f"Ready: {free} of {status.slots} lines free."
     line = f" {waiting} in the line." if waiting else ""
     return f"{full_sentence(status.slots)}{line}"
+
+
+def line_words(place: int, seconds: float) -> str:
+    """What somebody in the line reads: the place, and how long it may take."""
+    about = f"{max(1, round(seconds / 60))} min" if seconds >= 60 else f"{max(5, round(seconds / 5) * 5)} s"
+    return f"All lines are taken. You are number {place} in the line; about {about} to wait."

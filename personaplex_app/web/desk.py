@@ -13,13 +13,14 @@ import time
 from dataclasses import dataclass
 
 from personaplex_app.controls import Choices
-from personaplex_app.engine.admission import Admission, Limits, Ticket, TicketState
+from personaplex_app.engine.admission import ALREADY_TALKING, Admission, Limits, TicketState
 from personaplex_app.engine.call_clock import CallLimits, Notice
 from personaplex_app.engine.facade import YOU_STOPPED, Engine
 from personaplex_app.engine.session import SessionState
 from personaplex_app.engine.tick_loop import CLOSING
 from personaplex_app.errors import NoCapacity, PersonaplexError, ServerFault, SessionEnded
 from personaplex_app.metrics import Metrics
+from personaplex_app.web.call_view import line_words
 from personaplex_app.web.talk import Talk
 
 log = logging.getLogger(__name__)
@@ -33,6 +34,7 @@ NOT_CONNECTED = "No sound came from the microphone in time. Check the microphone
 TOO_LATE = "That talk cannot be taken up again: too much time has passed."
 UNEXPECTED = "Something failed on the server and the talk was ended. Start again."
 NO_ANSWER = "It was your turn, and nobody answered. Press Talk to queue again."
+LAPSED = {"no_answer": ("no_answer", NO_ANSWER), "not_connected": ("lost", NOT_CONNECTED)}
 
 
 @dataclass(frozen=True)
@@ -238,19 +240,25 @@ class FrontDesk:
             await asyncio.sleep(LOOK_SECONDS)
 
     def _look_once(self) -> None:
-        before = {talk: (talk.ticket.state, self._admission.place(talk.ticket)) for talk in self._talks.values()}
+        before = self._standing()
         self._admission.update()
         for talk in list(self._talks.values()):
             self._look_at(talk)
-        for talk, state in before.items():
-            if state != (talk.ticket.state, self._admission.place(talk.ticket)):
+        after = self._standing()
+        for talk, standing in before.items():
+            if standing != after.get(talk):
                 talk.changed()
+
+    def _standing(self) -> dict[Talk, tuple[TicketState, int]]:
+        """Every talk's ticket at a glance, and its place in the line."""
+        places = self._admission.places()
+        return {talk: (talk.ticket.state, places.get(talk.ticket, 0)) for talk in self._talks.values()}
 
     def _look_at(self, talk: Talk) -> None:
         if talk.ticket.state is TicketState.OVER:
             if talk.grant:
                 self.engine.forget(talk.grant)  # it came back, and no sound did
-            self._end(talk, *self._lapsed(talk.ticket))
+            self._end(talk, *LAPSED.get(talk.ticket.over_because, LAPSED["not_connected"]))
             return
         if talk.ticket.state is not TicketState.LIVE:
             if not talk.choices and talk.grant:
@@ -262,11 +270,6 @@ class FrontDesk:
             self.lose(talk)
         else:
             self._keep_time(talk)
-
-    def _lapsed(self, ticket: Ticket) -> tuple[str, str]:
-        if ticket.over_because == "no_answer":
-            return "no_answer", NO_ANSWER
-        return "lost", NOT_CONNECTED
 
     def _ended_by_engine(self, talk: Talk) -> None:
         assert talk.session is not None
@@ -293,13 +296,10 @@ class FrontDesk:
 
     def wait_message(self, talk: Talk) -> dict[str, object]:
         """Place, length of the line, estimate and a sentence."""
-        place, seconds = self.place(talk), self._admission.estimate_seconds(talk.ticket)
-        if self._admission.already_talking(talk.ticket):
-            sentence = "You are already talking in another window; this one goes on when that talk is over."
-        else:
-            sentence = f"All lines are taken. You are number {place} in the line; about {_about(seconds)} to wait."
-        of = len(self._admission.waiting)
-        return {"place": place, "of": of, "estimate_seconds": round(seconds), "sentence": sentence}
+        places = self._admission.places()
+        place, seconds = places.get(talk.ticket, 0), self._admission.estimate_seconds(talk.ticket)
+        sentence = ALREADY_TALKING if self._admission.already_talking(talk.ticket) else line_words(place, seconds)
+        return {"place": place, "of": len(places), "estimate_seconds": round(seconds), "sentence": sentence}
 
     def _tell_line(self) -> None:
         for talk in self._talks.values():
@@ -312,7 +312,3 @@ class FrontDesk:
             self._look.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._look
-
-
-def _about(seconds: float) -> str:
-    return f"{max(1, round(seconds / 60))} min" if seconds >= 60 else f"{max(5, round(seconds / 5) * 5)} s"
