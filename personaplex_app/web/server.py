@@ -69,8 +69,9 @@ def make_stepper(settings: Settings) -> tuple[Stepper, Catalogue]:
 def import_early() -> None:
     """What gradio's queue would import in the first call: seconds of broken sound, and a ticket that comes too late."""
     os.environ["MPLBACKEND"] = "agg"  # else gradio, which asks for the backend, has matplotlib look for a screen
-    for name in ("pandas", "matplotlib"):
-        importlib.import_module(name)
+    importlib.import_module("pandas")
+    with contextlib.suppress(ModuleNotFoundError):  # gradio looks for it, and the app does without
+        importlib.import_module("matplotlib")
 
 
 def exit_soon(sentence: str) -> None:

@@ -25,3 +25,17 @@ assert not late, late
 def test_gradio_s_first_event_imports_nothing_more() -> None:
     done = subprocess.run([sys.executable, "-c", STORY], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+WITHOUT = """
+import sys
+sys.modules["matplotlib"] = None  # requirements.txt does not name it
+from personaplex_app.web.server import import_early
+import_early()
+assert "pandas" in sys.modules
+"""
+
+
+def test_the_app_starts_without_what_only_the_checks_install() -> None:
+    done = subprocess.run([sys.executable, "-c", WITHOUT], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
