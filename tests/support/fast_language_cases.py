@@ -17,6 +17,7 @@ from personaplex_app.model.fast.language import FastLanguageModel
 from personaplex_app.model.language import LanguageModel
 from personaplex_app.model.loading import random_weights
 from personaplex_app.model.prompts import PromptPlan, plan_prompt
+from personaplex_app.model.quantization import Quantization
 
 CPU = torch.device("cpu")
 CONTEXT = 70  # a block and a little more
@@ -44,9 +45,11 @@ def _plan(tokens: int) -> PromptPlan:
 class Twins:
     """The plain and the fast model over the same weights, advanced together."""
 
-    def __init__(self, slots: int, cache: torch.dtype | None = None, seed: int = 0) -> None:
+    def __init__(
+        self, slots: int, cache: torch.dtype | None = None, seed: int = 0, quantization: Quantization = "none"
+    ) -> None:
         torch.manual_seed(3)
-        weights = random_weights(TINY, CPU, torch.float32)
+        weights = random_weights(TINY, CPU, torch.float32, quantization=quantization)
         self.plain = LanguageModel(weights, slots)
         self.fast = FastLanguageModel(weights, slots, cache, recorded=False)
         self._noise = torch.Generator().manual_seed(seed)
@@ -123,6 +126,15 @@ def test_eight_bits_stay_near_and_survive_a_save() -> None:
     assert (kept.kv[:, :, :, : plain.shape[3]] - plain).abs().max() < 0.01 * plain.abs().max()
     twins.fast.restore(0, kept)
     assert torch.equal(twins.fast.save(0).kv, kept.kv), "rounded once is rounded for good"
+
+
+@pytest.mark.parametrize("slots", [1, 3])
+def test_eight_bit_weights_give_what_their_numbers_stand_for(slots: int) -> None:
+    twins = Twins(slots, quantization="int8")
+    for slot in range(slots):
+        twins.prime(slot, 5 + slot, GREEDY)
+    for _ in range(2):
+        twins.advance([True] * slots)
 
 
 def test_a_known_prompt_is_not_read_again() -> None:

@@ -12,6 +12,9 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from personaplex_app.model.fast.quantized_kernels import linear_int8
+from personaplex_app.model.quantization import Int4Matrix, Int8Matrix
+
 MOST_ROWS = 1  # with two the library's product is as fast
 
 
@@ -211,29 +214,46 @@ def _gate(x_ptr, y_ptr, N, BLOCK: tl.constexpr):
     tl.store(y_ptr + row * N + columns, y.to(y_ptr.dtype.element_ty), mask=within)
 
 
+def normed(x: Tensor, alpha: Tensor, eps: float) -> Tensor:
+    """RMS norm of [b, K]."""
+    out = torch.empty_like(x)
+    b, width = x.shape
+    _norm[(b,)](x, alpha, out, width, eps, BLOCK=triton.next_power_of_2(width), num_warps=8)
+    return out
+
+
+def gate(y: Tensor) -> Tensor:
+    """[b, 2 N] to [b, N]: SiLU of the first half times the second."""
+    b, outputs = y.shape[0], y.shape[1] // 2
+    out = torch.empty((b, outputs), dtype=y.dtype, device=y.device)
+    _gate[(b, triton.cdiv(outputs, 1024))](y, out, outputs, BLOCK=1024, num_warps=4)
+    return out
+
+
 def linear_rows(
     x: Tensor,
-    weight: Tensor,
+    weight: Tensor | Int8Matrix | Int4Matrix,
     *,
     alpha: Tensor | None = None,
     eps: float = 0.0,
     gated: bool = False,
     residual: Tensor | None = None,
 ) -> Tensor:
-    """As `linear`, for any number of rows: the library's matrix product, what stands around it in a launch each."""
-    if x.shape[0] <= MOST_ROWS:
+    """As `linear`, for any number of rows and any kind of weights.
+
+    Plain weights of several rows: the library's matrix product, what stands around it in a launch each.
+    """
+    if isinstance(weight, Int8Matrix):
+        return linear_int8(x, weight, alpha=alpha, eps=eps, gated=gated, residual=residual)
+    if isinstance(weight, Tensor) and x.shape[0] <= MOST_ROWS:
         return linear(x, weight, alpha=alpha, eps=eps, gated=gated, residual=residual)
-    b, width = x.shape
     if alpha is not None:
-        normed = torch.empty_like(x)
-        _norm[(b,)](x, alpha, normed, width, eps, BLOCK=triton.next_power_of_2(width), num_warps=8)
-        x = normed
-    if residual is not None:
-        return torch.addmm(residual, x, weight.T)
-    y = x @ weight.T
-    if not gated:
-        return y
-    outputs = weight.shape[0] // 2
-    out = torch.empty((b, outputs), dtype=x.dtype, device=x.device)
-    _gate[(b, triton.cdiv(outputs, 1024))](y, out, outputs, BLOCK=1024, num_warps=4)
-    return out
+        x = normed(x, alpha, eps)
+    if isinstance(weight, Int4Matrix):
+        y = weight.times(x)
+        y = y if residual is None else y + residual
+    elif residual is not None:
+        y = torch.addmm(residual, x, weight.T)
+    else:
+        y = x @ weight.T
+    return gate(y) if gated else y
