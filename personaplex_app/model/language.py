@@ -23,6 +23,7 @@ from personaplex_app.model.prompts import PromptPlan
 from personaplex_app.model.rebuild import Rebuilder
 from personaplex_app.model.state import LanguageState, RowState
 from personaplex_app.model.step import Advance, Row, StepShape, compute_step, draw_codes, draw_text, shape_for
+from personaplex_app.model.streamed_layers import StreamedLayers
 from personaplex_app.model.transformer import TemporalTransformer
 
 
@@ -41,7 +42,8 @@ class LanguageModel:
     Args:
         masked: attention over all rows at once behind a mask (a GPU's way) or row by row (a CPU's); None picks.
         trained_positions: where the model has learned a shorter past than its context, how short.
-        recorded: replay steps as CUDA graphs; None does so on a GPU.
+        recorded: replay steps as CUDA graphs; None does so on a GPU that holds all layers. Copies that run ahead into
+            the next step fit no graph.
     """
 
     def __init__(
@@ -61,7 +63,8 @@ class LanguageModel:
         self._user_codes = torch.zeros((slots, CODEBOOKS), dtype=torch.int64, device=weights.device)
         self._live = torch.zeros(slots, dtype=torch.bool, device=weights.device)
         self._rows: list[Row] = []
-        record = on_gpu if recorded is None else recorded
+        streams = isinstance(weights.temporal.layers, StreamedLayers)
+        record = on_gpu and not streams if recorded is None else recorded
         self._recorder = GraphRecorder(self._compute, self._at_rest) if record else None
 
     def _compute(self, shape: StepShape) -> Advance:
