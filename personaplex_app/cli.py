@@ -14,6 +14,7 @@ from typing import NoReturn
 from personaplex_app.bench_command import add_bench
 from personaplex_app.errors import PersonaplexError, ServerFault
 from personaplex_app.load_command import add_load
+from personaplex_app.make_checkpoint_command import add_make_checkpoint
 from personaplex_app.render_command import add_render
 from personaplex_app.settings import add_model_flags, add_serve_flags, environment, read_settings
 from personaplex_app.talk_command import add_talk
@@ -34,6 +35,7 @@ def build_parser() -> argparse.ArgumentParser:
     add_talk(commands)
     add_bench(commands)
     add_load(commands)
+    add_make_checkpoint(commands)
     serve = commands.add_parser("serve", help="the page (what app.py runs)")
     add_serve_flags(serve)
     add_model_flags(serve)

@@ -111,8 +111,7 @@ def _check(
     path: Path,
     allow_surplus: bool,
 ) -> None:
-    expected = {item.source: item.shape for item in placements(config, stacked)}
-    expected |= dict(_unused(config, stacked))
+    expected = file_tensors(config, stacked)
     for name, shape in expected.items():
         if name not in found:
             raise InvalidInput(f"{path} lacks the tensor {name} of shape {list(shape)}.")
@@ -127,6 +126,12 @@ def _check(
         raise InvalidInput(
             f"{path} holds the unknown tensor {surplus[0]}{more}; --allow-surplus loads it without them."
         )
+
+
+def file_tensors(config: LanguageConfig, stacked: int) -> dict[str, tuple[int, ...]]:
+    """Every tensor that the file must hold, by name, with its shape; in the order in which they are read."""
+    expected = {item.source: item.shape for item in placements(config, stacked)}
+    return expected | dict(_unused(config, stacked))
 
 
 def placements(config: LanguageConfig, stacked: int) -> Iterator[Placement]:

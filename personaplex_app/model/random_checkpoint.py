@@ -7,6 +7,7 @@ Must not know: sessions, the web.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import random
 from collections.abc import Iterator
@@ -44,10 +45,39 @@ def _corpus(seed: int) -> Iterator[str]:
 
 
 def random_tokenizer(cache: Path, seed: int = 0) -> Path:
-    """A SentencePiece model of exactly 32,000 pieces (0 unknown, 3 padding, byte fallback); made once, then kept."""
-    path = cache / f"random-tokenizer-{seed}.model"
+    """The file of `tokenizer_bytes`; raises OSError where the cache cannot be written."""
+    path = _kept(cache, seed)
+    if not path.is_file():
+        _keep(path, _train(seed))
+    return path
+
+
+def tokenizer_bytes(cache: Path, seed: int = 0) -> bytes:
+    """A SentencePiece model of exactly 32,000 pieces (0 unknown, 3 padding, byte fallback); made once, then kept.
+
+    A cache that cannot be written costs the making again, nothing else.
+    """
+    path = _kept(cache, seed)
     if path.is_file():
-        return path
+        return path.read_bytes()
+    model = _train(seed)
+    with contextlib.suppress(OSError):
+        _keep(path, model)
+    return model
+
+
+def _kept(cache: Path, seed: int) -> Path:
+    return cache / f"random-tokenizer-{seed}.model"
+
+
+def _keep(path: Path, model: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_suffix(".partial")
+    partial.write_bytes(model)
+    partial.replace(path)
+
+
+def _train(seed: int) -> bytes:
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=_corpus(seed),
@@ -62,8 +92,4 @@ def random_tokenizer(cache: Path, seed: int = 0) -> Path:
         character_coverage=1.0,
         minloglevel=2,
     )
-    cache.mkdir(parents=True, exist_ok=True)
-    partial = path.with_suffix(".partial")
-    partial.write_bytes(model.getvalue())
-    partial.replace(path)
-    return path
+    return model.getvalue()

@@ -20,8 +20,8 @@ SMALL = LanguageConfig(dim=64, layers=2, heads=4, hidden=96, context=128, depth_
 
 
 @pytest.fixture(scope="module")
-def tokenizer_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return random_tokenizer(tmp_path_factory.mktemp("random"))
+def tokenizer_file(cache_outside_home: Path) -> Path:
+    return random_tokenizer(cache_outside_home)
 
 
 def test_the_tokenizer_has_the_released_size_and_marks(tokenizer_file: Path) -> None:
