@@ -59,9 +59,8 @@ def load_offloaded(checkpoint: Checkpoint, device: torch.device, dtype: torch.dt
     weights = _empty_weights(config, plan, device, dtype)
     parameters = _named_parameters(weights)
     for _, items in groupby(checkpoint.placements(), lambda item: item.target.split(".")[:3]):
-        with safe_open(
-            checkpoint.weights, framework="pt"
-        ) as file:  # anew for each: what was read stays mapped till then
+        # Opened anew for each part: what was read of a file stays mapped until it is closed.
+        with safe_open(checkpoint.weights, framework="pt") as file:
             for item in items:
                 _read(file, item, parameters[item.target], checkpoint)
     return weights
@@ -81,21 +80,30 @@ def _read(file: Any, item: Placement, target: Tensor, checkpoint: Checkpoint) ->
 def random_offloaded(
     config: LanguageConfig, device: torch.device, dtype: torch.dtype, budget_bytes: int, seed: int = 0
 ) -> Weights:
-    """The numbers of `random_weights`, laid out as by `load_offloaded`, with the same refusals."""
+    """The numbers of `random_weights`, laid out as by `load_offloaded`, with the same refusals.
+
+    They are made on the device, those that stream too: for a moment each such tensor comes on top of the budget.
+    """
     plan = _checked_plan(config, dtype, budget_bytes)
     if not plan.streamed:
         return random_weights(config, device, dtype, seed)
     weights = _empty_weights(config, plan, device, dtype)
     generator = torch.Generator(device=device).manual_seed(seed)
     for name, parameter in _named_parameters(weights).items():
-        made = parameter if parameter.device == device else torch.empty_like(parameter, device=device)
-        if name.endswith("alpha"):
-            made.fill_(1.0)
-        else:
-            made.normal_(0.0, 0.25 if "emb" in name else parameter.shape[-1] ** -0.5, generator=generator)
-        if made is not parameter:
-            parameter.copy_(made)
+        _make(name, parameter, device, generator)
     return weights
+
+
+def _make(name: str, parameter: Tensor, device: torch.device, generator: torch.Generator) -> None:
+    """One tensor's random numbers to where it lives."""
+    away = parameter.device.type != device.type
+    made = torch.empty_like(parameter, device=device) if away else parameter
+    if name.endswith("alpha"):
+        made.fill_(1.0)
+    else:
+        made.normal_(0.0, 0.25 if "emb" in name else parameter.shape[-1] ** -0.5, generator=generator)
+    if away:
+        parameter.copy_(made)
 
 
 def _checked_plan(config: LanguageConfig, dtype: torch.dtype, budget_bytes: int) -> OffloadPlan:

@@ -1,4 +1,4 @@
-"""The most host memory that this process held at once while a block ran, beyond what it held before."""
+"""Host memory that this process holds, and the most that it held at once while a block ran."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Self
 
 
 class HostPeak:
-    """`bytes` is the peak, known when the block is over; pages of files that were only read count too."""
+    """`bytes` is what the peak was above the beginning, known when the block is over; pages of read files count."""
 
     bytes: int
 
@@ -18,11 +18,16 @@ class HostPeak:
         gc.collect()
         ctypes.CDLL(None).malloc_trim(0)  # what is free in the heap would be taken without being seen
         Path("/proc/self/clear_refs").write_text("5")  # the high-water mark starts from here
-        self._before = _status("VmRSS")
+        self._before = resident_bytes()
         return self
 
     def __exit__(self, *_: object) -> None:
         self.bytes = _status("VmHWM") - self._before
+
+
+def resident_bytes() -> int:
+    """Host memory of this process now."""
+    return _status("VmRSS")
 
 
 def _status(name: str) -> int:
