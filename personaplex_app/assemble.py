@@ -7,116 +7,166 @@ Must not know: how any part works inside.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any, cast
 
 import torch
 
+from personaplex_app.audio import FRAME_MS
 from personaplex_app.errors import InvalidInput
-from personaplex_app.model.checkpoint import open_checkpoint
-from personaplex_app.model.codec import Codec, load_codec, random_codec
+from personaplex_app.layouts import Setting, settle
+from personaplex_app.model.card import hold_memory
+from personaplex_app.model.codec import Codec
 from personaplex_app.model.config import CheckpointConfig
-from personaplex_app.model.hub import fetch_checkpoint
-from personaplex_app.model.loading import Weights, load_weights, random_weights
+from personaplex_app.model.frame_time import measured_frame_ms
+from personaplex_app.model.loading import Weights
+from personaplex_app.model.offload import streamed_layers
+from personaplex_app.model.offload_plan import offload_sentence
 from personaplex_app.model.prompts import VoicePrompt
-from personaplex_app.model.random_checkpoint import random_tokenizer
 from personaplex_app.model.stepper import SpeechStepper
 from personaplex_app.model.tokenizer import Tokenizer
 from personaplex_app.model.voice_file import VoiceShelf, check_voice, encode_voice, read_voice_bytes, read_voice_file
+from personaplex_app.out_of_memory import is_out_of_memory, memory_told
+from personaplex_app.planner import Plan, layout_words
 from personaplex_app.settings import EngineChoice
 from personaplex_app.sound_files import read_sound
+from personaplex_app.sources import (
+    HUB,
+    PACKAGED,
+    RANDOM,
+    Report,
+    Source,
+    checkpoint_directory,
+    open_source,
+    pick_checkpoint,
+    pick_device,
+)
+
+__all__ = [
+    "HUB",
+    "PACKAGED",
+    "RANDOM",
+    "build_stepper",
+    "checkpoint_directory",
+    "describe",
+    "pick_checkpoint",
+    "pick_device",
+    "voice_from_file",
+]
 
 log = logging.getLogger(__name__)
 
-PACKAGED = ("demo", "mini")
-RANDOM = "random"
-HUB = "hub"
-_PACKAGE = Path(__file__).parent / "checkpoints"
-_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
+def build_stepper(choice: EngineChoice, report: Report = lambda line: None) -> SpeechStepper:
+    """Loads or makes the model, planned where a GPU is to carry it; a talk's stepper is rehearsed with full windows.
 
-def pick_device(name: str) -> torch.device:
-    """`auto`, `cpu` or `cuda` to a device; raises InvalidInput where there is no usable GPU."""
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    if name == "cuda" and not torch.cuda.is_available():
-        raise InvalidInput("No CUDA GPU is usable here (driver or torch build missing); use --device cpu.")
-    return torch.device(name)
-
-
-def _pick_dtype(choice: EngineChoice) -> torch.dtype:
-    if choice.precision != "auto":
-        return _DTYPES[choice.precision]
-    return torch.float32 if pick_checkpoint(choice) in PACKAGED else torch.bfloat16
-
-
-def checkpoint_directory(choice: EngineChoice, report: Callable[[str], None] = lambda line: None) -> Path:
-    """Where a named checkpoint's files lie; `hub` fetches them first, a reported line a file."""
-    name = pick_checkpoint(choice)
-    if name in PACKAGED:
-        return _PACKAGE / name
-    if name == HUB:
-        return fetch_checkpoint(choice.token, choice.revision, choice.cache, report)
-    return Path(name)
-
-
-def pick_checkpoint(choice: EngineChoice) -> str:
-    """The checkpoint named, else `hub` where a GPU and a token are, else the trained miniature."""
-    if choice.checkpoint is not None:
-        return choice.checkpoint
-    return HUB if choice.token and pick_device(choice.device).type == "cuda" else PACKAGED[0]
-
-
-def build_stepper(choice: EngineChoice, report: Callable[[str], None] = lambda line: None) -> SpeechStepper:
-    """Loads or makes the model; raises InvalidInput for a checkpoint that cannot be used."""
+    Raises InvalidInput for what cannot be used, ServerFault (code `out_of_memory`) where memory runs out.
+    """
     device = pick_device(choice.device)
     torch.set_num_threads(choice.threads)
-    if pick_checkpoint(choice) == RANDOM:
-        return _random_stepper(choice, device, report)
-    directory = checkpoint_directory(choice, report)
-    checkpoint = open_checkpoint(directory, allow_surplus=choice.allow_surplus)
-    tokenizer = Tokenizer(checkpoint.tokenizer, checkpoint.config.language.text_card)
-    codec = load_codec(checkpoint.codec, checkpoint.config, device, choice.slots)
-    voices = VoiceShelf(directory, choice.cache / "voices", checkpoint.config)
-    weights = load_weights(checkpoint, device, _pick_dtype(choice))
-    return _stepper(choice, weights, codec, tokenizer, checkpoint.config, voices, report)
+    source = open_source(choice, report)
+    if choice.gpu_memory_bytes is not None and device.type == "cuda":
+        hold_memory(device, choice.gpu_memory_bytes)
+    setting = settle(choice, source.name, source.config, device)
+    plan = setting.plan
+    if plan is not None:
+        report(f"The plan: {plan.words}")
+    if choice.purpose == "bench":  # which tells by itself what ran out of memory
+        return _stepper(source, setting, device, report)
+    with memory_told("while the model was loaded", lambda: plan.smaller if plan else ""):
+        stepper = _stepper(source, setting, device, report)
+    if choice.purpose == "talk":
+        with memory_told("while every line was tried with a full window", lambda: plan.smaller if plan else ""):
+            _rehearse(stepper, report)
+    return stepper
 
 
-def _stepper(
-    choice: EngineChoice,
-    weights: Weights,
-    codec: Codec,
-    tokenizer: Tokenizer,
-    config: CheckpointConfig,
-    voices: VoiceShelf,
-    report: Callable[[str], None],
-) -> SpeechStepper:
+def _stepper(source: Source, setting: Setting, device: torch.device, report: Report) -> SpeechStepper:
     """The fast stepper where there is a GPU for it, else, and where it fails, moshi's modules step by step."""
-    if choice.plain or codec.device.type == "cpu" or config.trained_positions:
-        return SpeechStepper(weights, codec, tokenizer, config, voices)
-    try:
-        from personaplex_app.model.fast.stepper import FastStepper
+    tokenizer = source.tokenizer()
+    codec = source.codec(device, setting.slots)
+    voices = source.voices()
+    weights = _weights(source, setting, device)
+    remark = ""
+    if setting.fast:
+        try:
+            return _fast_stepper(source.config, setting, weights, codec, tokenizer, voices)
+        except Exception as error:
+            if is_out_of_memory(error):
+                raise
+            remark = _without_kernels(error, setting)
+            report(remark)
+    stepper = SpeechStepper(weights, codec, tokenizer, source.config, voices)
+    stepper.remark = remark
+    if not setting.fast:
+        stepper.plan = setting.plan
+    return stepper
 
-        cache = torch.int8 if choice.kv_cache == "int8" else None
-        return FastStepper(weights, codec, tokenizer, config, voices, cache)
-    except torch.OutOfMemoryError:
-        raise
-    except Exception as error:
-        log.warning("the fast engine could not be made", exc_info=True)
-        remark = f"The fast engine cannot run here ({type(error).__name__}); the plain one runs, at half the speed."
-        report(remark)
-        stepper = SpeechStepper(weights, codec, tokenizer, config, voices)
-        stepper.remark = remark
-        return stepper
+
+def _weights(source: Source, setting: Setting, device: torch.device) -> Weights:
+    if setting.budget_bytes is not None:
+        return source.streamed_weights(device, setting.dtype, setting.budget_bytes)
+    return source.weights(device, setting.dtype, setting.quantization)
 
 
-def _random_stepper(choice: EngineChoice, device: torch.device, report: Callable[[str], None]) -> SpeechStepper:
-    config = CheckpointConfig()
-    tokenizer = Tokenizer(random_tokenizer(choice.cache), config.language.text_card)
-    codec = random_codec(config, device, choice.slots)
-    weights = random_weights(config.language, device, _pick_dtype(choice))
-    voices = VoiceShelf(None, choice.cache / "voices", config)
-    return _stepper(choice, weights, codec, tokenizer, config, voices, report)
+def _fast_stepper(
+    config: CheckpointConfig, setting: Setting, weights: Weights, codec: Codec, tokenizer: Tokenizer, voices: VoiceShelf
+) -> SpeechStepper:
+    """Raises where Triton or the GPU cannot do it."""
+    from personaplex_app.model.fast.prompt_states import PromptStates
+    from personaplex_app.model.fast.stepper import FastStepper
+
+    stepper = FastStepper(weights, codec, tokenizer, config, voices, setting.cache)
+    if setting.plan is not None:
+        stepper.plan = setting.plan
+        cast("Any", stepper.language).prompts = PromptStates(setting.plan.prompt_bytes)
+    return stepper
+
+
+def _without_kernels(error: Exception, setting: Setting) -> str:
+    """What people should know when the plain engine takes over; raises InvalidInput where it cannot."""
+    log.warning("the fast engine could not be made", exc_info=error)
+    why = f"The fast engine cannot run here ({type(error).__name__})"
+    if setting.quantization != "none":
+        raise InvalidInput(
+            f"{why}, and {setting.quantization} weights need it: `python -m personaplex_app doctor` says what is "
+            f"missing, or take --precision bfloat16."
+        ) from None
+    return f"{why}; the plain one runs, at half the speed."
+
+
+def _rehearse(stepper: SpeechStepper, report: Report) -> None:
+    """Times a full house with full windows where that is not known; the stepper's summary says what came out."""
+    plan, weights = stepper.plan, stepper.language.weights
+    streamed = streamed_layers(weights)
+    if streamed:
+        said = offload_sentence(measured_frame_ms(stepper), streamed, weights.config.layers)
+        stepper.summary = f"{said[:1].upper()}{said[1:]}"
+        report(stepper.summary)
+    elif plan is not None:
+        stepper.summary = describe(stepper, plan, _full_house_ms(stepper))
+        report(f"{stepper.summary} The plan said {plan.frame_ms:.0f} ms.")
+
+
+def _full_house_ms(stepper: SpeechStepper) -> float:
+    from personaplex_app.model.fast.stepper import FastStepper
+    from personaplex_app.model.rehearsal import rehearse
+
+    return rehearse(stepper) if isinstance(stepper, FastStepper) else measured_frame_ms(stepper)
+
+
+def describe(stepper: SpeechStepper, plan: Plan | None, measured_ms: float) -> str:
+    """What the page says of the model and its true speed with every line taken and every window full."""
+    if plan is None:
+        return stepper.summary
+    what = f"{plan.sizes.name} as {layout_words(plan.layout)} on {plan.card.name}"
+    when = "with the window full" if stepper.slots == 1 else "with every line taken and every window full"
+    if measured_ms <= FRAME_MS:
+        return f"{what}: {when} a frame takes {measured_ms:.1f} ms of {FRAME_MS:.0f}."
+    return (
+        f"{what}: {when} a frame takes {measured_ms:.0f} ms, more than the {FRAME_MS:.0f} that it lasts: not real time "
+        f"here. Offline render works; for talks start with {plan.smaller}."
+    )
 
 
 def voice_from_file(stepper: SpeechStepper, path: Path) -> VoicePrompt:

@@ -23,12 +23,13 @@ from personaplex_app.settings import MOST_SLOTS, EngineChoice, add_model_flags, 
 if TYPE_CHECKING:
     from personaplex_app.engine.ports import Stepper
     from personaplex_app.evaluation.bench import Plan
-    from personaplex_app.evaluation.bench_report import Report, Row
+    from personaplex_app.evaluation.bench_report import Forced, Report, Row
 
 FULL = "full"
 LONGEST_SECONDS = 3600
 MOST_WINDOW = 1_000_000
 MOST_AGREE_FRAMES = 10_000
+MOST_FORCED_FRAMES = 1_000  # all of them fit the shortest window in use, and one pass
 
 
 def add_bench(commands: Any) -> None:
@@ -50,6 +51,13 @@ def add_bench(commands: Any) -> None:
     )
     parser.add_argument(
         "--agree", type=int, default=40, metavar="FRAMES", help="greedy frames to compare (default: 40)"
+    )
+    parser.add_argument(
+        "--forced",
+        type=int,
+        default=0,
+        metavar="FRAMES",
+        help="greedy frames to compare with unquantized weights and past (default: 0, none)",
     )
     parser.add_argument("--json", type=Path, metavar="F.json", help="keep everything, to be shown again with --from")
     parser.add_argument("--plot", type=Path, metavar="F.png", help="draw tick time against calls (needs matplotlib)")
@@ -83,6 +91,8 @@ def read_plan(flags: argparse.Namespace) -> Plan:
         raise InvalidInput(f"--seconds must be more than 0 and at most {LONGEST_SECONDS}, not {flags.seconds:g}.")
     if not 0 <= flags.agree <= MOST_AGREE_FRAMES:
         raise InvalidInput(f"--agree must be from 0 to {MOST_AGREE_FRAMES}, not {flags.agree}.")
+    if not 0 <= flags.forced <= MOST_FORCED_FRAMES:
+        raise InvalidInput(f"--forced must be from 0 to {MOST_FORCED_FRAMES}, not {flags.forced}.")
     return Plan(read_calls(flags.calls), read_window(flags.window), flags.seconds, flags.fill, flags.agree)
 
 
@@ -127,7 +137,7 @@ def _measured(flags: argparse.Namespace, plan: Plan) -> Report:
 
     if flags.json is not None:
         _check_place(flags.json)
-    choice = engine_choice(flags, environment())
+    choice = engine_choice(flags, environment(), None, "bench")
     report = Report(now(), _command(), {}, _settings(flags))
 
     def keep(row: Row) -> None:
@@ -137,14 +147,28 @@ def _measured(flags: argparse.Namespace, plan: Plan) -> Report:
             write_report(report, flags.json)
 
     run_bench(_builder(choice), plan, _say, keep)
+    if flags.forced:
+        report.forced = _forced(choice, flags.forced)
+        if flags.json is not None:
+            write_report(report, flags.json)
     return report
+
+
+def _forced(choice: EngineChoice, frames: int) -> Forced:
+    """Against the same weights and past unquantized."""
+    from personaplex_app.evaluation.bench_forced import measure_forced
+
+    whole = "bfloat16" if choice.precision in ("int8", "int4") else choice.precision
+    _say(f"a talk of {frames} frames with unquantized weights, then forced upon these")
+    reference = replace(choice, precision=whole, kv_cache="model")
+    return measure_forced(lambda: _builder(reference)(1), lambda: _builder(choice)(1), frames)
 
 
 def _builder(choice: EngineChoice) -> Callable[[int], Stepper]:
     def build(calls: int) -> Stepper:
         from personaplex_app.assemble import build_stepper
 
-        stepper: Stepper = build_stepper(replace(choice, slots=calls))
+        stepper: Stepper = build_stepper(replace(choice, slots=calls), _say)
         return stepper
 
     return build

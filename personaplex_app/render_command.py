@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from personaplex_app.audio import FRAME_MS, SAMPLE_RATE_HZ
 from personaplex_app.controls import Choices, SamplingSettings, parse_seed
 from personaplex_app.errors import InvalidInput
+from personaplex_app.out_of_memory import memory_told, smaller_plan
 from personaplex_app.settings import add_model_flags, engine_choice, environment
 from personaplex_app.voices import NO_VOICE, check_voice_name
 
@@ -69,7 +70,8 @@ def run_render(flags: argparse.Namespace) -> None:
             check_writable(path)
     stepper = build_from_flags(flags)
     choices, voice = _choices(flags, stepper, seed)
-    rendered = _render(stepper, choices, voice, pcm)
+    with memory_told("while the sound was rendered", lambda: smaller_plan(stepper)):
+        rendered = _render(stepper, choices, voice, pcm)
     write_wav(flags.output, rendered.pcm)
     if flags.tokens:
         _write_tokens(flags.tokens, rendered)
@@ -82,7 +84,7 @@ def build_from_flags(flags: argparse.Namespace) -> SpeechStepper:
     """The stepper that `add_model_flags` describes, with one slot."""
     from personaplex_app.assemble import build_stepper
 
-    return build_stepper(engine_choice(flags, environment()))
+    return build_stepper(engine_choice(flags, environment(), 1, "render"), _say)
 
 
 def sampling_from_flags(flags: argparse.Namespace, base: SamplingSettings) -> SamplingSettings:
@@ -157,3 +159,7 @@ def _memory(stepper: SpeechStepper) -> str:
     if stepper.codec.device.type != "cuda":
         return ""
     return f" · GPU memory {torch.cuda.max_memory_reserved() / 2**30:.2f} GiB reserved at most"
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr)

@@ -26,6 +26,8 @@ MOST_THREADS = 256
 LONGEST_CALL_MINUTES = 24 * 60
 LONGEST_DRAIN_SECONDS = 3600
 MOST_PARKING_MB = 1 << 20
+LEAST_GPU_GB, MOST_GPU_GB = 1, 4096
+PRECISIONS = ("auto", "float32", "bfloat16", "int8", "int4")
 
 
 def environment() -> Mapping[str, str]:
@@ -54,22 +56,30 @@ class EngineChoice:
     Attributes:
         checkpoint: `demo`, `mini`, `random`, `hub` or a directory; None picks `hub` where a GPU and a token are, else
             `demo`. device: `auto`, `cpu` or `cuda`.
-        precision: `auto`, `float32` or `bfloat16`; `auto` is float32 for the miniatures, bfloat16 otherwise.
+        precision: `auto`, `float32`, `bfloat16`, or on a GPU `int8` or `int4`; `auto` is float32 for the miniatures,
+            else bfloat16 or what a GPU has room for.
+        slots: None lets the planner pick on a GPU, and is 1 elsewhere.
         threads: for arithmetic on the CPU. token, revision: for the Hub.
-        kv_cache: `model` (the weights' type) or `int8`, half as large, on a GPU. plain: never the fast engine.
+        kv_cache: `model` (the weights' type), `int8`, half as large, on a GPU, or `auto`. plain: never the fast engine.
+        gpu_memory_bytes: what this process may take of the GPU's memory, None for all that is free.
+        cpu_offload: layers that do not fit the GPU stream from host memory.
+        purpose: `talk` must keep up with time, `render` need not, `bench` is told nothing but what is automatic.
     """
 
     checkpoint: str | None
     cache: Path
     device: str = "auto"
     precision: str = "auto"
-    slots: int = 1
+    slots: int | None = None
     allow_surplus: bool = False
     threads: int = 1
     token: str | None = None
     revision: str | None = None
-    kv_cache: str = "model"
+    kv_cache: str = "auto"
     plain: bool = False
+    gpu_memory_bytes: int | None = None
+    cpu_offload: bool = False
+    purpose: str = "talk"
 
 
 @dataclass(frozen=True)
@@ -101,7 +111,7 @@ def add_serve_flags(parser: argparse.ArgumentParser) -> None:
     """Flags of `serve` and of `app.py`."""
     parser.add_argument("--host", help=f"address to listen on (default: GRADIO_SERVER_NAME, else {LOOPBACK})")
     parser.add_argument("--port", type=int, help="default: GRADIO_SERVER_PORT, else 7860")
-    parser.add_argument("--slots", type=int, default=1, help="how many can talk at once (default: 1)")
+    add_slots_flag(parser)
     parser.add_argument("--engine", choices=("model", "echo"), default="model", help="echo: hear yourself, no model")
     parser.add_argument("--auth", metavar="USER:PASS", help="ask visitors for a name and a password")
     parser.add_argument("--share", action="store_true", help="a public link through gradio's tunnel")
@@ -115,6 +125,13 @@ def add_serve_flags(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--parking-mb", type=int, default=2048, help="host memory for talks whose connection was lost (default: 2048)"
+    )
+
+
+def add_slots_flag(parser: argparse.ArgumentParser) -> None:
+    """The flag of whatever lays out lines."""
+    parser.add_argument(
+        "--slots", type=int, help="how many can talk at once (default: what the GPU carries, 1 on a CPU)"
     )
 
 
@@ -142,9 +159,11 @@ def read_settings(flags: argparse.Namespace, variables: Mapping[str, str]) -> Se
     return settings
 
 
-def engine_choice(flags: argparse.Namespace, variables: Mapping[str, str], slots: int = 1) -> EngineChoice:
+def engine_choice(
+    flags: argparse.Namespace, variables: Mapping[str, str], slots: int | None, purpose: str = "talk"
+) -> EngineChoice:
     """What `add_model_flags` and the environment say of the model; raises InvalidInput."""
-    if not 1 <= slots <= MOST_SLOTS:
+    if slots is not None and not 1 <= slots <= MOST_SLOTS:
         raise InvalidInput(f"--slots must be from 1 to {MOST_SLOTS}, not {slots}.")
     if not 1 <= flags.threads <= MOST_THREADS:
         raise InvalidInput(f"--threads must be from 1 to {MOST_THREADS}, not {flags.threads}.")
@@ -160,7 +179,14 @@ def engine_choice(flags: argparse.Namespace, variables: Mapping[str, str], slots
         revision=variables.get(REVISION_VARIABLE) or None,
         kv_cache=flags.kv_cache,
         plain=flags.plain_engine,
+        gpu_memory_bytes=_gpu_memory(flags.gpu_memory_gb),
+        cpu_offload=flags.cpu_offload,
+        purpose=purpose,
     )
+
+
+def _gpu_memory(gib: float | None) -> int | None:
+    return None if gib is None else int(_within("--gpu-memory-gb", gib, LEAST_GPU_GB, MOST_GPU_GB) * (1 << 30))
 
 
 def _check(settings: Settings) -> None:
@@ -218,8 +244,12 @@ def add_model_flags(parser: argparse.ArgumentParser, checkpoint: str | None = No
     """Flags that choose the model and where it runs."""
     parser.add_argument("--checkpoint", default=checkpoint, help="demo, mini, random, hub, or a directory")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
-    parser.add_argument("--precision", choices=("auto", "float32", "bfloat16"), default="auto")
+    parser.add_argument("--precision", choices=PRECISIONS, default="auto", help="int8 and int4: on a GPU, smaller")
     parser.add_argument("--threads", type=int, default=1, help="CPU threads for arithmetic (default: 1)")
-    parser.add_argument("--kv-cache", choices=("model", "int8"), default="model", help="int8: half the memory a talk")
+    parser.add_argument(
+        "--kv-cache", choices=("auto", "model", "int8"), default="auto", help="int8: on a GPU, half the memory a talk"
+    )
+    parser.add_argument("--gpu-memory-gb", type=float, metavar="N", help="take no more of the GPU's memory than this")
+    parser.add_argument("--cpu-offload", action="store_true", help="layers that do not fit the GPU stay in host memory")
     parser.add_argument("--plain-engine", action="store_true", help="on a GPU: without the compiled kernels")
     parser.add_argument("--allow-surplus", action="store_true", help="load a checkpoint without its unknown tensors")

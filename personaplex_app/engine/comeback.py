@@ -15,6 +15,7 @@ from personaplex_app.engine.roster import Roster
 from personaplex_app.engine.session import Session
 from personaplex_app.engine.slots import SlotTable, full_sentence
 from personaplex_app.errors import NoCapacity, ServerFault, SessionEnded
+from personaplex_app.out_of_memory import log_fault
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +59,7 @@ class Comeback:
         try:
             return parked.saved.to_device()
         except Exception as error:
-            log.exception("a parked talk could not be brought back")
+            log_fault(log, error, "a parked talk could not be brought back")
             raise ServerFault(NOT_BROUGHT_BACK) from error
 
     def _continued(self, table: SlotTable, grant: str, saved: SavedSlot, notify: Callable[[], None]) -> Session:

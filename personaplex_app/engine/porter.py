@@ -11,6 +11,7 @@ import queue
 import threading
 
 from personaplex_app.engine.parking import ParkingLot
+from personaplex_app.out_of_memory import log_fault
 
 log = logging.getLogger(__name__)
 
@@ -56,6 +57,6 @@ class Porter:
             return
         try:
             self._lot.swap(grant, parked.saved.to_host())
-        except Exception:
-            log.exception("a parked talk could not be brought into host memory and is dropped")
+        except Exception as error:
+            log_fault(log, error, "a parked talk could not be brought into host memory and is dropped")
             self._lot.drop(grant)

@@ -20,6 +20,7 @@ from personaplex_app.engine.primer import Primer
 from personaplex_app.engine.roster import Roster
 from personaplex_app.engine.scheduler import TickPlan
 from personaplex_app.engine.session import Session, SessionState
+from personaplex_app.out_of_memory import is_out_of_memory, log_fault, smaller_plan
 from personaplex_app.thread_names import name_thread
 
 log = logging.getLogger(__name__)
@@ -34,6 +35,7 @@ RESTORE_FAILED = (
     "The engine failed while it took your talk up again. Start a new one; if it happens again, tell the operator."
 )
 NOT_FINITE = "The model's numbers ran out of bounds and the talk was ended. Start again."
+NO_MEMORY = "The server ran out of memory and your talk was ended. Start again; if it happens again, tell the operator."
 ENGINE_DEAD = "The engine has stopped working. The operator has to restart it."
 VANISHED = "The connection was lost: nothing came from the microphone for some seconds."
 CLOSING = "The server is shutting down."
@@ -98,8 +100,8 @@ class TickLoop:
                     self._tick(plan)
                 else:
                     self._roster.wait(self._plan, self._is_errand)
-        except Exception:
-            log.exception("the tick thread failed")
+        except Exception as error:
+            self._log(error, "the tick thread failed")
             self._die(ENGINE_DEAD)
 
     def _plan(self) -> TickPlan:
@@ -132,8 +134,8 @@ class TickLoop:
         try:
             with self._guard.working(HUNG_SECONDS):
                 return self._stepper.save(session.tenancy.slot)
-        except Exception:
-            log.exception("slot %d could not be saved; its talk cannot be resumed", session.tenancy.slot)
+        except Exception as error:
+            self._log(error, f"slot {session.tenancy.slot} could not be saved; its talk cannot be resumed")
             return None
 
     def _prime_newcomer(self) -> None:
@@ -145,9 +147,9 @@ class TickLoop:
             self._reading = session
             with self._guard.working(HUNG_PROMPT_SECONDS):
                 ready = self._primer.work_for(session)
-        except Exception:
-            log.exception("priming slot %d failed", session.tenancy.slot)
-            self._fail(session, RESTORE_FAILED if session.resumed else PRIME_FAILED)
+        except Exception as error:
+            self._log(error, f"priming slot {session.tenancy.slot} failed")
+            self._fail(session, _told(error, RESTORE_FAILED if session.resumed else PRIME_FAILED))
             return
         finally:
             self._reading = None
@@ -185,11 +187,11 @@ class TickLoop:
                 results = self._stepper.step(heard)
             for slot, session in stepping.items():
                 self._deliver(session, results[slot])
-        except Exception:
+        except Exception as error:
             # Whose row was at fault is unknown: all who were in the step end, and `_let_go` wipes their slots.
-            log.exception("step failed")
+            self._log(error, "a step failed")
             for session in stepping.values():
-                self._fail(session, STEP_FAILED)
+                self._fail(session, _told(error, STEP_FAILED))
         finally:
             taken = self._clock() - self._last_tick
             self._recent.append(taken)
@@ -218,6 +220,9 @@ class TickLoop:
         session.end(because)
         session.parks = False
 
+    def _log(self, error: Exception, what: str) -> None:
+        log_fault(log, error, what, smaller_plan(self._stepper))
+
     def _apply_wanted(self, slot: int, session: Session) -> None:
         wanted = session.take_wanted()
         if wanted is not None:
@@ -242,3 +247,8 @@ class TickLoop:
             if waits and not session.stalled:
                 session.stalled = True
                 session.notify()
+
+
+def _told(error: Exception, otherwise: str) -> str:
+    """What a talk's visitor reads of an error that ended it."""
+    return NO_MEMORY if is_out_of_memory(error) else otherwise

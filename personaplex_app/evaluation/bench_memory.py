@@ -1,6 +1,6 @@
-"""Memory: what torch's allocator holds, what the process holds, and whether an error says that there is no more.
+"""Memory: what torch's allocator holds, what the process holds, what tensors take.
 
-In: nothing, an error, or an object full of tensors. Out: bytes. Imports nothing heavy by itself.
+In: nothing, or an object full of tensors. Out: bytes. Imports nothing heavy by itself.
 Must not know: steppers, engines.
 """
 
@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from personaplex_app.evaluation.bench_report import GpuMemory
+from personaplex_app.out_of_memory import is_out_of_memory
 
-NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
+__all__ = ["forget_peaks", "give_back_memory", "gpu_memory", "host_bytes", "is_out_of_memory", "tensor_bytes"]
+
 _STATUS = Path("/proc/self/status")
 
 
@@ -59,14 +61,6 @@ def _cuda() -> Any:
     """torch.cuda where it is in use by now."""
     cuda = getattr(sys.modules.get("torch"), "cuda", None)
     return cuda if cuda is not None and cuda.is_available() and cuda.is_initialized() else None
-
-
-def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error says that host or GPU memory has run out."""
-    words = str(error).lower()
-    return isinstance(error, MemoryError) or (
-        isinstance(error, RuntimeError) and any(one in words for one in NO_MEMORY)
-    )
 
 
 def tensor_bytes(thing: Any) -> int:

@@ -25,6 +25,7 @@ from personaplex_app.model.saved_slot import SlotState
 from personaplex_app.model.tokenizer import Tokenizer
 from personaplex_app.model.transfer import Transfer
 from personaplex_app.model.voice_file import VoiceShelf
+from personaplex_app.planner import Plan
 from personaplex_app.voices import NO_VOICE
 
 TEXT_ROW = 0
@@ -73,6 +74,8 @@ class SpeechStepper:
         voices: VoiceShelf,
     ) -> None:
         self.remark = ""  # what whoever runs it should know
+        self.summary = ""  # what it is, where, and how long a frame takes there
+        self.plan: Plan | None = None  # what it was laid out by
         self.slots = codec.slots
         self.config = config
         self.tokenizer = tokenizer

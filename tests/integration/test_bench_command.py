@@ -32,7 +32,18 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
         patch.setattr(bench_joins, "STARTS", 2)
         patch.setattr(bench_joins, "TURNOVER_SECONDS", 0.5)
         patch.setattr(bench_talkers, "UNPACED_STEPS", 10)
-        flags = ["--calls", "1,2", "--agree", "4", "--json", str(path), "--plot", str(path.with_suffix(".png"))]
+        flags = [
+            "--calls",
+            "1,2",
+            "--agree",
+            "4",
+            "--forced",
+            "5",
+            "--json",
+            str(path),
+            "--plot",
+            str(path.with_suffix(".png")),
+        ]
         assert main([*MINI, *flags]) == 0
     return path
 
@@ -77,6 +88,12 @@ def test_one_call_disturbs_nobody_and_two_do(content: Any) -> None:
     assert (same["frames"], same["text_equal"], same["codes_equal"], same["codes"]) == (4, 4, 32, 32)
 
 
+def test_nothing_is_quantized_here_so_the_forced_talk_is_the_same(content: Any) -> None:
+    same = content["forced"]
+    assert (same["frames"], same["text_equal"], same["top_equal"], same["codes_equal"]) == (5, 5, 5, 35)
+    assert abs(same["kl_nats"]) < 1e-4
+
+
 def test_starts_idling_and_where_it_ran(content: Any) -> None:
     for row in content["rows"]:
         short, long = row["starts"]
@@ -117,6 +134,8 @@ def test_a_saved_run_needs_neither_torch_nor_the_web(saved: Path) -> None:
         (("--calls", "-3"), "--calls must be numbers from 1 to 256"),
         (("--calls", ""), "--calls must be numbers from 1 to 256"),
         (("--calls", "1,,2"), "--calls must be numbers from 1 to 256"),
+        (("--forced", "-1"), "--forced must be from 0 to 1000"),
+        (("--forced", "1001"), "--forced must be from 0 to 1000"),
         (("--calls", "one"), "--calls must be numbers from 1 to 256"),
         (("--window", "0"), "--window must be full or a number"),
         (("--window", "wide"), "--window must be full or a number"),
@@ -149,7 +168,7 @@ def test_what_cannot_be_used_is_one_sentence(
 def test_more_calls_than_memory_allows_are_told_in_the_table_and_at_the_end(
     tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def build(choice: EngineChoice) -> Any:
+    def build(choice: EngineChoice, report: Any) -> Any:
         raise torch.OutOfMemoryError(f"CUDA out of memory, {choice.slots} slots")
 
     monkeypatch.setattr(assemble, "build_stepper", build)

@@ -31,7 +31,7 @@ def _sentence(*flags: str, **variables: str) -> str:
 
 def test_with_nothing_said_only_this_machine_gets_in() -> None:
     settings = _read()
-    assert (settings.host, settings.port, settings.model.slots, settings.engine) == ("127.0.0.1", 7860, 1, "model")
+    assert (settings.host, settings.port, settings.model.slots, settings.engine) == ("127.0.0.1", 7860, None, "model")
     assert not (settings.auth or settings.share or settings.public or settings.plain_microphone)
     assert settings.model.checkpoint is settings.model.token is settings.model.revision is None
     assert settings.network.ice == () and settings.origins == ()
@@ -57,6 +57,15 @@ def test_every_flag_arrives() -> None:
         2,
     )
     assert settings.share and settings.plain_microphone and settings.public and settings.model.allow_surplus
+
+
+def test_what_the_planner_decides_is_left_open_and_can_be_named() -> None:
+    usual = _read().model
+    assert (usual.precision, usual.kv_cache, usual.slots, usual.gpu_memory_bytes) == ("auto", "auto", None, None)
+    assert not usual.cpu_offload and usual.purpose == "talk"
+    named = _read("--precision", "int4", "--kv-cache", "model", "--gpu-memory-gb", "7.5", "--cpu-offload").model
+    assert (named.precision, named.kv_cache, named.gpu_memory_bytes) == ("int4", "model", 15 << 29)
+    assert named.cpu_offload and _read("--kv-cache", "int8").model.kv_cache == "int8"
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "localhost", "::1"])
@@ -95,6 +104,8 @@ def test_a_space_is_public_by_itself() -> None:
         (("--slots", "0"), {}, "--slots must be from 1 to 256, not 0."),
         (("--slots", "257"), {}, "--slots must be from 1 to 256, not 257."),
         (("--threads", "0"), {}, "--threads must be from 1 to 256, not 0."),
+        (("--gpu-memory-gb", "0.5"), {}, "--gpu-memory-gb must be from 1 to 4096, not 0.5."),
+        (("--gpu-memory-gb", "nan"), {}, "--gpu-memory-gb must be from 1 to 4096, not nan."),
         (("--auth", "anna"), {}, "--auth must be USER:PASS, both not empty."),
         (("--auth", ":secret"), {}, "--auth must be USER:PASS, both not empty."),
         (("--auth", "anna:"), {}, "--auth must be USER:PASS, both not empty."),
@@ -195,7 +206,7 @@ def test_the_environment_is_the_process_s(monkeypatch: pytest.MonkeyPatch) -> No
 
 FLAGS = ["--host", "--port", "--slots", "--engine", "--auth", "--share", "--public", "--checkpoint", "--device"]
 FLAGS += ["--threads", "--precision", "--allow-surplus", "--plain-microphone", "-h", "--"]
-FLAGS += ["--call-minutes", "--drain-seconds", "--parking-mb"]
+FLAGS += ["--call-minutes", "--drain-seconds", "--parking-mb", "--kv-cache", "--gpu-memory-gb", "--cpu-offload"]
 VALUES = ["echo", "cpu", "0.0.0.0", "::1%lo", "1", "1e400", "nan", "a:b"]
 WORDS = st.lists(st.sampled_from(FLAGS + VALUES) | st.text(max_size=12), max_size=8)
 VARIABLES = st.dictionaries(
