@@ -120,6 +120,8 @@ def _measure_ticks(talkers: Talkers, row: Row, plan: Plan, tell: Say) -> None:
     talkers.begin()
     talkers.fill(window, plan.fill, tell)
     row.fill_seconds = time.perf_counter() - began
+    if plan.fill != "steps":
+        give_back_memory()  # what making and copying a past took is no call's
     row.memory.windows_full = gpu_memory()
     tell(f"pacing ticks, {plan.seconds:g} s")
     row.ticks = talkers.paced(frames_in(plan.seconds))

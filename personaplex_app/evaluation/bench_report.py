@@ -88,6 +88,24 @@ class Agreement:
 
 
 @dataclass(frozen=True)
+class Forced:
+    """A greedy talk forced upon these weights and this past, against unquantized ones.
+
+    Attributes:
+        text_equal: of `frames` text tokens. codes_equal: of `codes`.
+        top_equal: likeliest text token, of `frames`, by the weights alone.
+        kl_nats: of the text distributions, the mean of all frames, by the weights alone.
+    """
+
+    frames: int
+    text_equal: int
+    codes_equal: int
+    codes: int
+    top_equal: int
+    kl_nats: float
+
+
+@dataclass(frozen=True)
 class GpuMemory:
     """What torch's allocator holds, bytes."""
 
@@ -141,6 +159,7 @@ class Report:
     machine: dict[str, str]
     settings: dict[str, str]
     rows: list[Row] = field(default_factory=list)
+    forced: Forced | None = None
     line: TickLine = field(default_factory=TickLine)
 
     def meets_line(self, row: Row) -> bool:

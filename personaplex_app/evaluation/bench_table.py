@@ -20,7 +20,7 @@ Section = Callable[[Report], list[str]]
 
 def table(report: Report) -> str:
     """All sections that have something to say."""
-    sections: list[Section] = [_head, _ticks, _parts, _joins, _starts, _memory, _rest, _verdict]
+    sections: list[Section] = [_head, _ticks, _parts, _joins, _starts, _memory, _rest, _forced, _verdict]
     texts = ["\n".join(lines) for section in sections if (lines := section(report))]
     return "\n\n".join(texts) + "\n"
 
@@ -125,6 +125,18 @@ def _rest(report: Report) -> list[str]:
         rows.append([str(row.calls), *times, idle, *shares])
     names = ["calls", "load s", "fill s", "idle CPU s", "text equal", "codes equal", "frames equal"]
     return ["Loading, idling, and one call's greedy tokens alone against among all", *_columns(names, rows)]
+
+
+def _forced(report: Report) -> list[str]:
+    same = report.forced
+    if same is None:
+        return []
+    return [
+        "Against unquantized weights and past, the same talk forced upon both: "
+        f"text tokens equal {_share(same.text_equal, same.frames)}, codes {_share(same.codes_equal, same.codes)} "
+        f"of {same.frames} frames; by the weights alone likeliest text token equal "
+        f"{_share(same.top_equal, same.frames)}, KL {same.kl_nats:.4f} nats."
+    ]
 
 
 def _verdict(report: Report) -> list[str]:

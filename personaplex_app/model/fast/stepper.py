@@ -65,6 +65,7 @@ class FastStepper(SpeechStepper):
             self.step({0: silence()})
         for slot in range(self.slots):
             self.release(slot)
+        cast("FastLanguageModel", self.language).pool.trim()
         torch.cuda.empty_cache()
 
     def prime(self, slot: int, opening: Opening) -> None:
