@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import io
-import tarfile
-from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
+import zipfile
+from pathlib import Path
 
 import torch
 from safetensors import SafetensorError
@@ -25,9 +24,9 @@ from personaplex_app.model.checkpoint import VOICES_ARCHIVE, VOICES_DIR
 from personaplex_app.model.codec import Codec
 from personaplex_app.model.config import STREAMS, CheckpointConfig
 from personaplex_app.model.prompts import RING_POSITIONS, VoicePrompt, check_codes
+from personaplex_app.model.voice_archive import MAX_VOICE_FILE_BYTES, archived_names, read_archived
 from personaplex_app.voices import check_voice_name, is_voice_name
 
-MAX_VOICE_FILE_BYTES = 64 * 2**20
 MAX_VOICE_FRAMES = 750  # 60 s
 KEYS = {"embeddings", "cache"}
 
@@ -41,8 +40,11 @@ def read_voice_bytes(data: bytes, config: CheckpointConfig, name: str) -> VoiceP
         InvalidInput: the file is anything else, or holds numbers that cannot be.
     """
     try:
+        _check_unpacked_size(data, name)
         loaded = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
-    except Exception:  # the restricted loader raises whatever the broken bytes led to
+    except InvalidInput:
+        raise
+    except Exception:  # zipfile and the restricted loader raise whatever the broken bytes led to
         raise InvalidInput(f"The voice {name} is not a PersonaPlex voice file.") from None
     if not isinstance(loaded, dict) or set(loaded) != KEYS:
         raise InvalidInput(f"The voice {name} must hold exactly {sorted(KEYS)}.")
@@ -50,6 +52,16 @@ def read_voice_bytes(data: bytes, config: CheckpointConfig, name: str) -> VoiceP
     if not _is_plain(embeddings) or not _is_plain(cache):
         raise InvalidInput(f"The voice {name} must hold plain tensors of believable size.")
     return check_voice(VoicePrompt(embeddings=_flat(embeddings, name), ring=_ring(cache, name)), config, name)
+
+
+def _check_unpacked_size(data: bytes, name: str) -> None:
+    """A `.pt` file is a zip file, whose packed records could unpack to any size."""
+    with zipfile.ZipFile(io.BytesIO(data)) as file:
+        size = sum(record.file_size for record in file.infolist())
+    if size > MAX_VOICE_FILE_BYTES:
+        raise InvalidInput(
+            f"The voice {name} unpacks to {size >> 20} MiB; at most {MAX_VOICE_FILE_BYTES >> 20} are read."
+        )
 
 
 def _is_plain(value: object) -> bool:
@@ -93,15 +105,6 @@ def check_voice(voice: VoicePrompt, config: CheckpointConfig, name: str) -> Voic
     return voice
 
 
-def _archived(tar: tarfile.TarFile) -> Iterator[tuple[str, tarfile.TarInfo]]:
-    """The voices in an archive, by name; links, odd names and paths that lead out of it are passed over."""
-    for member in tar:
-        path = PurePosixPath(member.name)
-        inside = not path.is_absolute() and ".." not in path.parts
-        if inside and member.isreg() and path.suffix == ".pt" and is_voice_name(path.stem):
-            yield path.stem, member
-
-
 class VoiceShelf:
     """The voices that lie with a checkpoint, by name.
 
@@ -121,13 +124,7 @@ class VoiceShelf:
         if folder.is_dir():
             return [path.stem for path in folder.glob("*.pt") if path.is_file() and is_voice_name(path.stem)]
         archive = directory / VOICES_ARCHIVE
-        if not archive.is_file():
-            return []
-        try:
-            with tarfile.open(archive, "r:gz") as tar:
-                return list({name for name, _ in _archived(tar)})
-        except (tarfile.TarError, OSError, EOFError) as error:
-            raise InvalidInput(f"{archive} cannot be read: {error}.") from None
+        return archived_names(archive) if archive.is_file() else []
 
     def load(self, name: str) -> VoicePrompt:
         """A voice by name; raises InvalidInput that lists the names there are."""
@@ -147,16 +144,11 @@ class VoiceShelf:
         path = directory / VOICES_DIR / f"{name}.pt"
         if path.is_file():
             return read_voice_file(path)
-        try:
-            with tarfile.open(directory / VOICES_ARCHIVE, "r:gz") as tar:
-                for found, member in _archived(tar):
-                    if found == name:
-                        file = tar.extractfile(member)
-                        if file is None or member.size > MAX_VOICE_FILE_BYTES:
-                            break
-                        return file.read()
-        except (tarfile.TarError, OSError, EOFError):
-            pass  # the files changed since the voices were listed
+        archive = directory / VOICES_ARCHIVE
+        data = read_archived(archive, name) if archive.is_file() else None
+        if data is not None:
+            return data
+        # the files changed since the voices were listed
         raise InvalidInput(f"The voice {name} cannot be read from {VOICES_DIR}/ or {VOICES_ARCHIVE}.")
 
     def _read_kept(self, path: Path, name: str) -> VoicePrompt | None:
