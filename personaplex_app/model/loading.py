@@ -6,15 +6,17 @@ Must not know: streaming state, prompts, sessions.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import cast
+from itertools import groupby
+from typing import Any, cast
 
 import torch
 from safetensors import safe_open
 from torch import Tensor, nn
 
 from personaplex_app.errors import InvalidInput
-from personaplex_app.model.checkpoint import Checkpoint
+from personaplex_app.model.checkpoint import Checkpoint, Placement
 from personaplex_app.model.config import LanguageConfig
 from personaplex_app.model.quantization import Quantization, QuantizedLinear, make_quantized
 from personaplex_app.model.transformer import DepthTransformer, TemporalTransformer
@@ -80,20 +82,43 @@ def load_weights(
     """
     config = checkpoint.config.language
     empty = _empty_modules(config, device, dtype, quantization)
-    with safe_open(checkpoint.weights, framework="pt") as file:
-        for item in checkpoint.placements():
-            source: Tensor = file.get_slice(item.source)[item.rows] if item.rows else file.get_tensor(item.source)
-            if item.target in empty.quantized:
-                part = source.to(device, dtype)
-                empty.quantized[item.target].fill(part)
-            else:
-                target = empty.parameters[item.target]
-                source = source.reshape(-1, *target.shape[1:])
-                part = target[item.into : item.into + len(source)]
-                part.copy_(source)
-            if not torch.isfinite(part).all():
-                raise InvalidInput(f"{checkpoint.weights}: the tensor {item.source} holds a number that is not finite.")
+    for file, item in parts_of(checkpoint):
+        source = read_source(file, item)
+        if item.target in empty.quantized:
+            source = check_finite(source.to(device, dtype), item.source, checkpoint)
+            empty.quantized[item.target].fill(source)
+        else:
+            fill_part(empty.parameters[item.target], source, item, checkpoint)
     return _joined(empty.modules, config)
+
+
+def parts_of(checkpoint: Checkpoint) -> Iterator[tuple[Any, Placement]]:
+    """Every tensor to read, with the open file; opened anew for each part: what was read stays mapped till then."""
+    for _, items in groupby(checkpoint.placements(), lambda item: item.target.split(".")[:3]):
+        with safe_open(checkpoint.weights, framework="pt") as file:
+            for item in items:
+                yield file, item
+
+
+def read_source(file: Any, item: Placement) -> Tensor:
+    """A tensor as the file has it, the rows that are asked for."""
+    source: Tensor = file.get_slice(item.source)[item.rows] if item.rows else file.get_tensor(item.source)
+    return source
+
+
+def fill_part(target: Tensor, source: Tensor, item: Placement, checkpoint: Checkpoint) -> None:
+    """Copies a tensor of the file to where it lives; raises InvalidInput where a number is not finite."""
+    source = source.reshape(-1, *target.shape[1:])
+    part = target[item.into : item.into + len(source)]
+    part.copy_(source)
+    check_finite(part, item.source, checkpoint)
+
+
+def check_finite(part: Tensor, name: str, checkpoint: Checkpoint) -> Tensor:
+    """The tensor, or InvalidInput; makes nothing of its size."""
+    if not torch.isfinite(torch.stack(torch.aminmax(part))).all():
+        raise InvalidInput(f"{checkpoint.weights}: the tensor {name} holds a number that is not finite.")
+    return part
 
 
 @torch.inference_mode()
@@ -113,13 +138,16 @@ def random_weights(
     for name, shape in empty.shapes.items():
         if name in empty.quantized:
             source = torch.empty(shape, dtype=dtype, device=device)
-            empty.quantized[name].fill(source.normal_(0.0, shape[-1] ** -0.5, generator=generator))
-            continue
-        parameter = empty.parameters[name]
-        if name.endswith("alpha"):
-            parameter.fill_(1.0)
-        elif "emb" in name:
-            parameter.normal_(0.0, 0.25, generator=generator)
+            make_random(name, source, generator)
+            empty.quantized[name].fill(source)
         else:
-            parameter.normal_(0.0, parameter.shape[-1] ** -0.5, generator=generator)
+            make_random(name, empty.parameters[name], generator)
     return _joined(empty.modules, config)
+
+
+def make_random(name: str, tensor: Tensor, generator: torch.Generator) -> None:
+    """Fills one tensor in place, by what it is for."""
+    if name.endswith("alpha"):
+        tensor.fill_(1.0)
+    else:
+        tensor.normal_(0.0, 0.25 if "emb" in name else tensor.shape[-1] ** -0.5, generator=generator)

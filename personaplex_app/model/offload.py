@@ -9,18 +9,22 @@ Every tensor goes from the file straight to where it lives; neither the GPU nor 
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import groupby
-from typing import Any
 
 import torch
-from safetensors import safe_open
 from torch import Tensor, nn
 
-from personaplex_app.errors import InvalidInput
-from personaplex_app.model.checkpoint import Checkpoint, Placement
+from personaplex_app.model.checkpoint import Checkpoint
 from personaplex_app.model.config import LanguageConfig
 from personaplex_app.model.host_memory import available_bytes, lock_pages
-from personaplex_app.model.loading import Weights, load_weights, random_weights
+from personaplex_app.model.loading import (
+    Weights,
+    fill_part,
+    load_weights,
+    make_random,
+    parts_of,
+    random_weights,
+    read_source,
+)
 from personaplex_app.model.offload_plan import OffloadPlan, check_host_room, gpu_weight_bytes, plan_offload
 from personaplex_app.model.streamed_layers import PackedLayer, StreamedLayers, staging_buffers
 from personaplex_app.model.transformer import DepthTransformer, TemporalTransformer
@@ -58,22 +62,9 @@ def load_offloaded(checkpoint: Checkpoint, device: torch.device, dtype: torch.dt
         return load_weights(checkpoint, device, dtype)
     weights = _empty_weights(config, plan, device, dtype)
     parameters = _named_parameters(weights)
-    for _, items in groupby(checkpoint.placements(), lambda item: item.target.split(".")[:3]):
-        # Opened anew for each part: what was read of a file stays mapped until it is closed.
-        with safe_open(checkpoint.weights, framework="pt") as file:
-            for item in items:
-                _read(file, item, parameters[item.target], checkpoint)
+    for file, item in parts_of(checkpoint):
+        fill_part(parameters[item.target], read_source(file, item), item, checkpoint)
     return weights
-
-
-def _read(file: Any, item: Placement, target: Tensor, checkpoint: Checkpoint) -> None:
-    """One tensor of the file to where it lives."""
-    source: Tensor = file.get_slice(item.source)[item.rows] if item.rows else file.get_tensor(item.source)
-    source = source.reshape(-1, *target.shape[1:])
-    part = target[item.into : item.into + len(source)]
-    part.copy_(source)
-    if not torch.isfinite(torch.stack(torch.aminmax(part))).all():  # makes nothing the size of the tensor
-        raise InvalidInput(f"{checkpoint.weights}: the tensor {item.source} holds a number that is not finite.")
 
 
 @torch.no_grad()
@@ -98,10 +89,7 @@ def _make(name: str, parameter: Tensor, device: torch.device, generator: torch.G
     """One tensor's random numbers to where it lives."""
     away = parameter.device.type != device.type
     made = torch.empty_like(parameter, device=device) if away else parameter
-    if name.endswith("alpha"):
-        made.fill_(1.0)
-    else:
-        made.normal_(0.0, 0.25 if "emb" in name else parameter.shape[-1] ** -0.5, generator=generator)
+    make_random(name, made, generator)
     if away:
         parameter.copy_(made)
 
