@@ -12,9 +12,11 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from personaplex_app.bench_command import add_bench
+from personaplex_app.doctor_command import add_doctor
 from personaplex_app.errors import PersonaplexError, ServerFault
 from personaplex_app.load_command import add_load
 from personaplex_app.make_checkpoint_command import add_make_checkpoint
+from personaplex_app.out_of_memory import is_out_of_memory, memory_sentence
 from personaplex_app.render_command import add_render
 from personaplex_app.settings import add_model_flags, add_serve_flags, environment, read_settings
 from personaplex_app.talk_command import add_talk
@@ -36,6 +38,7 @@ def build_parser() -> argparse.ArgumentParser:
     add_bench(commands)
     add_load(commands)
     add_make_checkpoint(commands)
+    add_doctor(commands)
     serve = commands.add_parser("serve", help="the page (what app.py runs)")
     add_serve_flags(serve)
     add_model_flags(serve)
@@ -55,10 +58,10 @@ def run_serve(flags: argparse.Namespace) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command; returns the exit code: 0 done, 2 bad input, 1 a fault of ours."""
+    """Runs one command; returns the exit code: 0 done, 2 bad input, 1 a fault of ours or what `doctor` found wrong."""
     parsed = build_parser().parse_args(arguments)
     try:
-        parsed.run(parsed)
+        return int(parsed.run(parsed) or 0)
     except ServerFault as fault:
         print(f"error: {fault.sentence}", file=sys.stderr)
         return 1
@@ -68,6 +71,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         print(f"error: {error.filename or 'a file'} cannot be used: {error.strerror or error}.", file=sys.stderr)
         return 2
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+        print(f"error: {memory_sentence('The memory ran out')}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         return 130
-    return 0

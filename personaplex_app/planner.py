@@ -243,24 +243,28 @@ def _too_large(card: Card, sizes: ModelSizes, layout: Layout) -> str:
 
 
 def _what_works(card: Card, sizes: ModelSizes, wishes: Wishes) -> str:
-    """The nearest thing that works: first with one wish given up, then with all of them, then without being live."""
-    looser = [
-        replace(wishes, slots=None),
-        replace(wishes, kv_cache=AUTO),
-        replace(wishes, kv_cache=AUTO, slots=None),
-        replace(wishes, precision=AUTO, kv_cache=AUTO),
-        replace(wishes, precision=AUTO, kv_cache=AUTO, slots=None),
-        replace(wishes, precision=AUTO, kv_cache=AUTO, slots=None, plain=False),
+    """The nearest things that work: fewer lines, or another precision or past; else all free; else not live."""
+    free = replace(wishes, precision=AUTO, kv_cache=AUTO)
+    fewer = [replace(wishes, slots=slots) for slots in range((wishes.slots or 1) - 1, 0, -1)]
+    nearest = [
+        _first(card, sizes, fewer),
+        _first(card, sizes, [replace(wishes, kv_cache=AUTO), free]),
     ]
-    for other in looser:
-        plan = _best(card, sizes, other)
-        if plan is not None:
-            flags = _flags(plan.layout, wishes)
-            return f"What works here: {flags} (about {plan.frame_ms:.0f} ms a frame)."
+    found = [plan for plan in nearest if plan is not None]
+    last = [replace(free, slots=None), replace(free, slots=None, plain=False)]
+    plans = found or [plan for plan in [_first(card, sizes, last)] if plan is not None]
+    if plans:
+        ways = [f"{_flags(plan.layout, wishes)} (about {plan.frame_ms:.0f} ms a frame)" for plan in plans]
+        return f"What works here: {', or '.join(ways)}."
     offline = _best(card, sizes, Wishes(live=False)) if wishes.live else None
     if offline is not None:
         return f"What works here: offline `render --precision {offline.layout.precision}`, not in real time."
     return "What works here: --cpu-offload, with layers in host memory and not in real time; or a larger GPU."
+
+
+def _first(card: Card, sizes: ModelSizes, wished: list[Wishes]) -> Plan | None:
+    """The plan for the first wishes that can be met."""
+    return next((plan for plan in (_best(card, sizes, one) for one in wished) if plan is not None), None)
 
 
 def _flags(layout: Layout, wishes: Wishes) -> str:
@@ -270,10 +274,8 @@ def _flags(layout: Layout, wishes: Wishes) -> str:
         flags.append("no --plain-engine")
     if wishes.slots != layout.slots and (wishes.slots or layout.slots > 1):
         flags.append(f"--slots {layout.slots}")
-    if wishes.precision != layout.precision:
+    if wishes.precision not in (AUTO, layout.precision):
         flags.append(f"--precision {layout.precision}")
-    if layout.kv_cache == "int8" and wishes.kv_cache != "int8":
-        flags.append("--kv-cache int8")
-    if layout.kv_cache == "model" and wishes.kv_cache == "int8":
-        flags.append("--kv-cache model")
+    if wishes.kv_cache not in (AUTO, layout.kv_cache):
+        flags.append(f"--kv-cache {layout.kv_cache}")
     return " ".join(flags)

@@ -5,15 +5,19 @@ A model of a few numbers: the interpreter takes long for each program.
 
 from __future__ import annotations
 
+from typing import cast
+
 import pytest
 import torch
 from torch import Tensor
 
 from personaplex_app.controls import SamplingSettings
+from personaplex_app.model import rehearsal
 from personaplex_app.model.config import CheckpointConfig, LanguageConfig
 from personaplex_app.model.fast import attention_kernels, draw_kernels
 from personaplex_app.model.fast.blocks import BLOCK_POSITIONS
 from personaplex_app.model.fast.language import FastLanguageModel
+from personaplex_app.model.fast.stepper import FastStepper
 from personaplex_app.model.language import LanguageModel
 from personaplex_app.model.loading import random_weights
 from personaplex_app.model.prompts import PromptPlan, plan_prompt
@@ -151,3 +155,29 @@ def test_a_known_prompt_is_not_read_again() -> None:
         raise AssertionError("a known prompt has no pieces")
     again = model.save(0)
     assert torch.equal(first.kv, again.kv) and torch.equal(first.column, again.column)
+
+
+class _Lines:
+    """As much of the fast stepper as a rehearsal needs, without a codec."""
+
+    def __init__(self, model: FastLanguageModel) -> None:
+        self.language, self.slots, self.config = model, model.slots, CONFIG
+        self.set_sampling, self.release = model.set_sampling, model.reset
+        self.stood: list[list[int]] = []
+        self.healthy: list[bool] = []
+
+    def step(self, heard: dict[int, object]) -> None:
+        self.stood.append(list(self.language.state.position_host[: self.slots]))
+        live = [slot in heard for slot in range(self.slots)]
+        result = self.language.advance(torch.zeros(self.slots, 8, dtype=torch.int64), live)
+        self.healthy.append(bool(result.healthy[: self.slots].all()))
+
+
+def test_a_rehearsal_stands_at_full_windows_and_leaves_lines_as_new(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rehearsal, "UNTIMED_FRAMES", 0)
+    model = Twins(2).fast
+    lines = _Lines(model)
+    assert rehearsal.rehearse(cast("FastStepper", lines), frames=1) > 0
+    assert lines.stood == [[CONTEXT, CONTEXT]] and lines.healthy == [True]
+    assert model.pool.made == 2 * 2, "all that full windows take"
+    assert model.past.used_bytes(0) == model.past.used_bytes(1) == 0 and model.state.position_host == [0, 0]
