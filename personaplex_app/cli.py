@@ -52,9 +52,9 @@ def run_serve(flags: argparse.Namespace) -> None:
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
     for chatty in ("httpx", "aioice"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
-    from personaplex_app.web.server import serve
+    from personaplex_app.web.starting import open_and_serve
 
-    serve(settings)
+    open_and_serve(settings)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

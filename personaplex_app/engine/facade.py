@@ -101,22 +101,28 @@ class Engine:
         return self._lot.status
 
     def measure(self, steps: int = 3) -> float:
-        """Primes slot 0, steps it through silence, wipes it; before `start` only, while nobody owns the stepper.
+        """Primes every slot, steps them all through silence, wipes them; before `start` only, while nobody owns them.
 
-        Returns the median step in milliseconds, which `status` shows until the first talk. Raises what the stepper
-        raises, RuntimeError once the threads run.
+        Returns the median step of a full house in milliseconds, which `status` shows until the first talk; the first
+        step, which may compile or record something, does not count. The past is as long as the shortest prompt's.
+        Raises what the stepper raises, RuntimeError once the threads run.
         """
         if self._loop.started:
             raise RuntimeError("the stepper belongs to the tick thread now")
-        self.stepper.prime(0, self.stepper.open(Choices("", NO_VOICE, SamplingSettings(), 0)))
-        took = [self._timed_step() for _ in range(steps)]
-        self.stepper.release(0)
+        slots = range(self.stepper.slots)
+        opening = self.stepper.open(Choices("", NO_VOICE, SamplingSettings(), 0))
+        for slot in slots:
+            self.stepper.prime(slot, opening)
+        took = [self._timed_step() for _ in range(1 + steps)][1:]
+        for slot in slots:
+            self.stepper.release(slot)
         self._loop.step_seconds = median(took)
         return 1000 * self._loop.step_seconds
 
     def _timed_step(self) -> float:
+        heard = {slot: silence() for slot in range(self.stepper.slots)}
         began = self._clock()
-        self.stepper.step({0: silence()})
+        self.stepper.step(heard)
         return self._clock() - began
 
     def check_capacity(self) -> None:

@@ -5,8 +5,9 @@ Must not know: gradio, the engine.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from personaplex_app.audio import FRAME_MS
 from personaplex_app.controls import SamplingSettings
 from personaplex_app.personas import Persona
 from personaplex_app.voices import NO_VOICE, describe_voice
@@ -25,6 +26,16 @@ RANDOM_NOTICE = "**Random weights.** What you hear is noise; this checkpoint pro
 REAL_NOTICE = "English only · use headphones · a talk remembers its last 240 seconds, prompt included."
 
 
+def speed_words(step_ms: float) -> str:
+    """What the measured step means for a talk."""
+    told = f"{step_ms:.1f}" if step_ms < 10 else f"{step_ms:.0f}"
+    if step_ms <= FRAME_MS:
+        return f"A frame takes {told} ms of {FRAME_MS:.0f} here."
+    return (
+        f"A frame takes {told} ms; {FRAME_MS:.0f} would be real time: talking will stutter here, offline render works."
+    )
+
+
 @dataclass(frozen=True)
 class Catalogue:
     """The page's choices.
@@ -37,6 +48,10 @@ class Catalogue:
     voices: tuple[str, ...]
     sampling: SamplingSettings = field(default_factory=SamplingSettings)
     notice: str = REAL_NOTICE
+
+    def saying(self, fact: str) -> Catalogue:
+        """The same, with one more fact behind the notice."""
+        return replace(self, notice=f"{self.notice} {fact}".strip())
 
     @property
     def voice_choices(self) -> list[tuple[str, str]]:

@@ -1,7 +1,8 @@
 """Ending well: the first SIGTERM or Ctrl-C sees everybody out, the second ends the process at once.
 
-In: signals, on the main thread; a front desk, on the server's event loop. Out: the moment at which nobody talks any
-more or the time is up. Must not know: gradio, the engine, how talks are told.
+While the server starts, the first one ends it at once. In: signals, on the main thread; a front desk, on the server's
+event loop. Out: the moment at which nobody talks any more or the time is up.
+Must not know: gradio, the engine, how talks are told.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ import logging
 import os
 import queue
 import signal
+import socket
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
-from typing import Any, Protocol
-
-from personaplex_app.thread_names import name_thread
+import threading
+from collections.abc import Callable, Iterator
+from typing import Protocol
 
 log = logging.getLogger(__name__)
 
@@ -24,6 +25,7 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT)
 LOOK_SECONDS = 0.1
 STUCK_SECONDS = 5.0  # an event loop that is so much later than the time it was given will not come back
 FORCED_EXIT_CODE = 128  # and the signal's number, as shells have it
+UNUSED_EXIT_CODES = {signal.SIGTERM: 0, signal.SIGINT: 130}  # of a process that nobody has come to yet
 
 
 class DeskStatus(Protocol):
@@ -43,29 +45,40 @@ class Desk(Protocol):
         """Lets nobody in any more; tells those who wait, and those who talk how long they have."""
 
 
-class ServerLoop:
-    """The event loop that the server runs on, known once it runs.
-
-    Args:
-        inner: a lifespan of the application's own, inside of this one.
-    """
-
-    def __init__(self, inner: Callable[[Any], contextlib.AbstractAsyncContextManager[None]] | None = None) -> None:
-        self._inner = inner
-        self.running: asyncio.AbstractEventLoop | None = None
-
-    @contextlib.asynccontextmanager
-    async def lifespan(self, app: Any) -> AsyncIterator[None]:
-        """For FastAPI's argument `lifespan`."""
-        self.running = asyncio.get_running_loop()
-        name_thread("event-loop")
-        async with self._inner(app) if self._inner else contextlib.nullcontext():
-            yield
-
-
 def end_on_sigterm() -> None:
     """Until there is anybody to see out, SIGTERM just ends; the first process of a container would not hear it else."""
     signal.signal(signal.SIGTERM, lambda caught, frame: sys.exit(0))
+
+
+@contextlib.contextmanager
+def ending_at_once(leave: Callable[[int], object] = os._exit) -> Iterator[None]:
+    """While inside, SIGTERM and Ctrl-C end the process, though the main thread be in the midst of a download or a load.
+
+    Python runs a signal's handler on the main thread only, and not before the library that works there comes back;
+    so another thread listens. Main thread only. Args: leave: ends the process, with the exit code.
+    """
+    told, tells = socket.socketpair()
+    tells.setblocking(False)
+    before = {number: signal.signal(number, lambda caught, frame: None) for number in SIGNALS}
+    wakes = signal.set_wakeup_fd(tells.fileno(), warn_on_full_buffer=False)
+    thread = threading.Thread(target=_leave_when_told, args=(told, leave), name="signals", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(wakes)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        tells.close()
+        thread.join()
+        told.close()
+
+
+def _leave_when_told(told: socket.socket, leave: Callable[[int], object]) -> None:
+    """Reads the numbers of signals until there are no more to come."""
+    while numbers := told.recv(1):
+        if numbers[0] in UNUSED_EXIT_CODES:
+            leave(UNUSED_EXIT_CODES[signal.Signals(numbers[0])])
 
 
 def closing_sentence(seconds: float) -> str:

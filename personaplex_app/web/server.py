@@ -1,44 +1,46 @@
 """Serving: settings become an engine, a page and a running server.
 
-In: `Settings`. Out: a server that runs until a signal has emptied it (exit code 0), or until the engine dies (exit
-code 70, for a supervisor). Must not know: how calls work.
+In: `Settings`, an entrance that listens already. Out: a server that runs until a signal has emptied it (exit code 0),
+or until the engine dies (exit code 70, for a supervisor). Must not know: how calls work.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
 import importlib
 import logging
 import os
-import socket
 import threading
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+from gradio import http_server
 from starlette.routing import BaseRoute
 
 from personaplex_app.assemble import PACKAGED, RANDOM, build_stepper, pick_checkpoint
 from personaplex_app.engine.echo import EchoStepper
 from personaplex_app.engine.facade import Engine
 from personaplex_app.engine.ports import Stepper
-from personaplex_app.errors import InvalidInput
 from personaplex_app.metrics import Metrics
 from personaplex_app.personas import load_personas
-from personaplex_app.settings import Settings
+from personaplex_app.settings import LOOPBACK, Settings
 from personaplex_app.web.catalogue import (
     ECHO_NOTICE,
     RANDOM_NOTICE,
     REAL_NOTICE,
     TOY_NOTICE,
     Catalogue,
+    speed_words,
 )
-from personaplex_app.web.drain import ServerLoop, end_on_sigterm, serve_until_told, until_quiet
+from personaplex_app.web.drain import serve_until_told, until_quiet
 from personaplex_app.web.front import Front, build_front
 from personaplex_app.web.health import Health, health_routes
+from personaplex_app.web.listening import ThreadedServer
 from personaplex_app.web.peers import use_clear_encoder, use_quick_channel, use_small_jitter_buffer
+from personaplex_app.web.starting import Entrance, ready_route
 
 log = logging.getLogger(__name__)
 
@@ -48,14 +50,15 @@ FATAL_EXIT_CODE = 70
 LAST_WORDS_SECONDS = 2.0
 CLOSE_SECONDS = 15.0  # for all that has to be closed; what is not by then is left to the system
 MAX_UPLOAD_BYTES = 1 << 20
+ANYWHERE = "0.0.0.0"
 
 
-def make_stepper(settings: Settings) -> tuple[Stepper, Catalogue]:
+def make_stepper(settings: Settings, report: Callable[[str], None]) -> tuple[Stepper, Catalogue]:
     """The stepper that the settings name, and what the page says of it."""
     if settings.engine == "echo":
-        return EchoStepper(settings.model.slots), Catalogue(tuple(load_personas(PERSONAS)), (), notice=ECHO_NOTICE)
+        return EchoStepper(settings.model.slots or 1), Catalogue(tuple(load_personas(PERSONAS)), (), notice=ECHO_NOTICE)
     checkpoint = pick_checkpoint(settings.model)
-    stepper = build_stepper(settings.model, report=log.info)
+    stepper = build_stepper(settings.model, report)
     personas = load_personas(DEMO_PERSONAS if checkpoint == PACKAGED[0] else PERSONAS)
     notice = {PACKAGED[0]: TOY_NOTICE, PACKAGED[1]: RANDOM_NOTICE, RANDOM: RANDOM_NOTICE}
     return stepper, Catalogue(
@@ -85,35 +88,53 @@ def exit_soon(sentence: str) -> None:
     threading.Thread(target=leave, name="exit", daemon=True).start()
 
 
-def launch(front: Front, settings: Settings, more_routes: list[BaseRoute]) -> asyncio.AbstractEventLoop:
-    """Begins to serve on the settings' address; returns the event loop that the server runs on, in its own thread.
+def launch(
+    front: Front, settings: Settings, more_routes: list[BaseRoute], entrance: Entrance
+) -> asyncio.AbstractEventLoop:
+    """Begins to serve where the entrance listens; returns the event loop that the server runs on, in its own thread.
 
-    Routes of ours stand before gradio's and need no login but what they ask for themselves. Raises InvalidInput where
-    the address is taken.
+    Routes of ours stand before gradio's and need no login but what they ask for themselves.
     """
-    _check_address(settings.host, settings.port)
-    server = ServerLoop(lambda app: _life(front))
-    front.page.launch(
-        server_name=settings.host,
-        server_port=settings.port or None,
-        auth=settings.auth,
-        share=settings.share,
-        ssr_mode=False,
-        show_api=False,
-        quiet=False,
-        max_file_size=MAX_UPLOAD_BYTES,
-        enable_monitoring=False,
-        prevent_thread_lock=True,
-        app_kwargs={
-            "middleware": front.middleware,
-            "routes": [*more_routes, *front.routes],
-            "lifespan": server.lifespan,
-            "docs_url": None,
-            "openapi_url": None,
-        },
-    )
-    assert server.running is not None, "gradio starts the application before it returns"
-    return server.running
+    entrance.close_soon()
+    with _served_at(entrance):
+        front.page.launch(
+            server_name=settings.host,
+            auth=settings.auth,
+            share=settings.share,
+            ssr_mode=False,
+            show_api=False,
+            quiet=False,
+            max_file_size=MAX_UPLOAD_BYTES,
+            enable_monitoring=False,
+            prevent_thread_lock=True,
+            app_kwargs={
+                "middleware": front.middleware,
+                "routes": [*more_routes, *front.routes],
+                "lifespan": lambda app: _life(front),
+                "docs_url": None,
+                "openapi_url": None,
+            },
+        )
+    assert front.page.server.loop is not None, "gradio starts the application before it returns"
+    return front.page.server.loop
+
+
+@contextlib.contextmanager
+def _served_at(entrance: Entrance) -> Iterator[None]:
+    """While inside, gradio, which would take an address of its own, starts its servers at the entrance."""
+
+    def start(app: Any, server_name: str, **options: Any) -> tuple[str, int, str, ThreadedServer]:
+        listening = entrance.hand_over()
+        host, port = listening.getsockname()[:2]
+        server = ThreadedServer(app, listening, "event-loop")
+        server.start()
+        return server_name, port, f"http://{LOOPBACK if host == ANYWHERE else host}:{port}/", server
+
+    before, http_server.start_server = http_server.start_server, start
+    try:
+        yield
+    finally:
+        http_server.start_server = before
 
 
 @contextlib.asynccontextmanager
@@ -125,38 +146,30 @@ async def _life(front: Front) -> AsyncIterator[None]:
     await front.desk.close()
 
 
-def _check_address(host: str, port: int) -> None:
-    """Tries to listen, since gradio answers with a traceback where it cannot; raises InvalidInput in words."""
-    if ":" in host:
-        raise InvalidInput(f"--host must be a name or an IPv4 address, not {host}.")
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError as error:
-            if error.errno == errno.EADDRINUSE:
-                raise InvalidInput(f"Port {port} on {host} is taken; choose another with --port.") from None
-            raise InvalidInput(f"Cannot listen on {host}, port {port}: {error.strerror or error}.") from None
-
-
-def serve(settings: Settings) -> None:
+def serve(settings: Settings, entrance: Entrance) -> None:
     """Assembles and serves until a signal has emptied the house; raises InvalidInput for what cannot be used."""
-    end_on_sigterm()
     os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
     os.environ["FORWARDED_ALLOW_IPS"] = ""  # uvicorn would believe any program of this machine; `doors` decides that
     import_early()
     use_small_jitter_buffer()
     use_clear_encoder()
     use_quick_channel()
-    stepper, catalogue = make_stepper(settings)
+    entrance.report("Loading the model ...")
+    stepper, catalogue = make_stepper(settings, entrance.report)
     metrics = Metrics()
     engine = Engine(stepper, on_fatal=exit_soon, parking_bytes=settings.parking_bytes, on_tick=metrics.tick)
-    log.info("One step takes %.1f ms here.", engine.measure())
+    entrance.report("Measuring how long a frame takes ...")
+    speed = speed_words(engine.measure())
+    log.info("%s", speed)
+    if settings.engine == "model":  # an echo takes no time worth telling
+        catalogue = catalogue.saying(getattr(stepper, "summary", "") or speed)
+    entrance.report("Opening the page ...")
     with engine:
         front = build_front(engine, catalogue, settings, metrics)
         health = Health(engine, front.desk)
-        loop = launch(front, settings, [*health_routes(health, metrics)])
+        loop = launch(front, settings, [*health_routes(health, metrics), ready_route()], entrance)
         health.started = True
+        entrance.settle()
         serve_until_told(loop, front.desk, settings.drain_seconds)
         _close(front, engine, loop)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import os
 import signal
 import threading
@@ -15,7 +16,7 @@ from typing import Any
 import pytest
 
 from personaplex_app.web import drain
-from personaplex_app.web.drain import ServerLoop, closing_sentence, see_out, serve_until_told
+from personaplex_app.web.drain import closing_sentence, ending_at_once, see_out, serve_until_told
 
 
 @dataclass
@@ -141,22 +142,30 @@ def test_the_sentence_says_how_long() -> None:
     assert "may go on for 30 s" in closing_sentence(30.0) and "end now" in closing_sentence(0.0)
 
 
-def test_the_server_s_loop_is_known_while_it_runs_and_an_inner_life_lives_in_it() -> None:
-    seen: list[Any] = []
+# While the server starts.
 
-    @contextlib.asynccontextmanager
-    async def inner(app: Any) -> Any:
-        seen.append((app, asyncio.get_running_loop()))
-        yield
-        seen.append("over")
 
-    async def live() -> None:
-        loop = ServerLoop(inner)
-        assert loop.running is None
-        async with loop.lifespan("app"):
-            assert seen == [("app", loop.running)] and loop.running is asyncio.get_running_loop()
-        assert seen[1:] == ["over"]
-        async with ServerLoop().lifespan("app"):
-            pass
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+def test_a_signal_is_heard_while_the_main_thread_is_busy_in_c(number: int, code: int) -> None:
+    left: list[tuple[float, int]] = []
+    before = [signal.getsignal(one) for one in drain.SIGNALS]
+    with ending_at_once(lambda code: left.append((time.monotonic(), code))):
+        with later((0.1, lambda: os.kill(os.getpid(), number))):
+            hashlib.pbkdf2_hmac("sha256", b"", b"", 2_000_000)  # half a second, and no signal interrupts it
+            came_back = time.monotonic()
+        for _ in range(100):
+            time.sleep(0.0 if left else 0.01)
+    assert [told for _, told in left] == [code] and left[0][0] < came_back, "not only when it has come back"
+    assert [signal.getsignal(one) for one in drain.SIGNALS] == before and signal.set_wakeup_fd(-1) == -1
 
-    asyncio.run(live())
+
+def test_other_signals_end_nothing() -> None:
+    left: list[int] = []
+    before = signal.signal(signal.SIGUSR1, lambda caught, frame: None)
+    try:
+        with ending_at_once(left.append):
+            os.kill(os.getpid(), signal.SIGUSR1)
+            time.sleep(0.05)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert left == []

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 
 import pytest
 from support.engine import BROKEN, ProbeStepper, Talker, join_talking, pace, until
 
-from personaplex_app.audio import FRAME_RATE_HZ, FRAME_SECONDS
+from personaplex_app.audio import FRAME_RATE_HZ, FRAME_SECONDS, Pcm
+from personaplex_app.engine.echo import EchoStep
 from personaplex_app.engine.facade import Engine
 from personaplex_app.engine.loop_events import TickReport
 from personaplex_app.engine.session import HEARD_FRAMES
@@ -122,14 +124,25 @@ def test_the_engine_s_speed_is_measured() -> None:
         assert 30 <= engine.status.step_ms < 80
 
 
+class RowCostStepper(ProbeStepper):
+    """Each row costs its time, and the first step much more."""
+
+    steps: list[dict[int, float]]
+
+    def step(self, heard: Mapping[int, Pcm]) -> dict[int, EchoStep]:
+        self.steps = [*getattr(self, "steps", []), {slot: float(pcm[0]) for slot, pcm in heard.items()}]
+        time.sleep((len(heard) - 1) * self.step_seconds + (0.2 if len(self.steps) == 1 else 0.0))
+        return super().step(heard)
+
+
 def test_the_speed_is_known_before_anybody_talks() -> None:
-    stepper = ProbeStepper(slots=2, step_seconds=0.03)
+    stepper = RowCostStepper(slots=2, step_seconds=0.02)
     engine = Engine(stepper)
     assert engine.status.step_ms == 0
     measured = engine.measure(3)
-    assert 30 <= measured < 80 and engine.status.step_ms == measured
-    assert len(stepper.heard) == 3 and {(heard.slot, heard.value) for heard in stepper.heard} == {(0, 0.0)}
-    assert not stepper.sampling and not stepper.counts and engine.status.free == 2, "and the slot is as new"
+    assert 40 <= measured < 80 and engine.status.step_ms == measured, "that of a full house, without the first step"
+    assert stepper.steps == [{0: 0.0, 1: 0.0}] * 4, "silence in every slot"
+    assert not stepper.sampling and not stepper.counts and engine.status.free == 2, "and the slots are as new"
     with engine:
         assert engine.status.step_ms == measured
         with pytest.raises(RuntimeError, match="belongs to the tick thread"):

@@ -50,6 +50,8 @@ def space(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         )
         try:
             wait_until_up(f"http://127.0.0.1:{port}/", process)
+            assert "<title>Starting" in _get(f"http://127.0.0.1:{port}/")[1], "the first page, within a second"
+            wait_until_up(f"http://127.0.0.1:{port}/health/ready", process)
             yield f"http://127.0.0.1:{port}"
         finally:
             process.terminate()

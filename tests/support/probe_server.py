@@ -63,8 +63,8 @@ def _dump(path: Path) -> None:
         time.sleep(0.5)
 
 
-def _make(settings: Any) -> Any:
-    stepper, catalogue = _make_stepper(settings)
+def _make(settings: Any, report: Any) -> Any:
+    stepper, catalogue = _make_stepper(settings, report)
     step = stepper.step
 
     def probed(heard: Any) -> Any:

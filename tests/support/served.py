@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -79,13 +80,21 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def wait_until_up(url: str, process: subprocess.Popen[bytes]) -> None:
-    """Returns once the page answers; fails where the server ended first."""
+    """Returns once the page answers; fails where the server ended first, or refused somebody once it had answered."""
     deadline = time.monotonic() + START_SECONDS
+    answered = False
     while time.monotonic() < deadline:
         if process.poll() is not None:
             raise AssertionError(f"the server ended with code {process.returncode}")
-        with contextlib.suppress(OSError), urllib.request.urlopen(url, timeout=5) as answer:
-            if answer.status == 200:
-                return
+        try:
+            with urllib.request.urlopen(url, timeout=5) as answer:
+                if answer.status == 200:
+                    return
+        except urllib.error.HTTPError as error:
+            error.close()
+            answered = True
+        except OSError as error:
+            refused = isinstance(getattr(error, "reason", error), ConnectionRefusedError)
+            assert not (answered and refused), "between two servers somebody met a closed port"
         time.sleep(0.25)
     raise AssertionError("the server did not come up")

@@ -13,6 +13,7 @@ from personaplex_app.web.catalogue import (
     SHOWN_PERSONAS,
     TOY_NOTICE,
     Catalogue,
+    speed_words,
 )
 
 
@@ -64,3 +65,24 @@ def test_the_notices_say_plainly_what_one_hears() -> None:
     for part in ("English only", "headphones", "240 seconds"):
         assert part in REAL_NOTICE
     assert "hear yourself" in ECHO_NOTICE and "noise" in RANDOM_NOTICE
+
+
+@pytest.mark.parametrize(
+    ("step_ms", "words"),
+    [
+        (6.84, "A frame takes 6.8 ms of 80 here."),
+        (41.7, "A frame takes 42 ms of 80 here."),
+        (
+            310.2,
+            "A frame takes 310 ms; 80 would be real time: talking will stutter here, offline render works.",
+        ),
+    ],
+)
+def test_the_measured_step_is_told_with_what_it_means(step_ms: float, words: str) -> None:
+    assert speed_words(step_ms) == words
+
+
+def test_facts_stand_behind_the_notice() -> None:
+    catalogue = Catalogue(PERSONAS, ("NATF0",)).saying("One fact.")
+    assert catalogue.notice == f"{REAL_NOTICE} One fact." and catalogue.saying("").notice == catalogue.notice
+    assert catalogue.voices == ("NATF0",)
