@@ -1,191 +1,249 @@
-"""Fetching the released checkpoint from a Hub on this machine: pinned, resumed offline, and every refusal in words."""
+"""Fetching the released checkpoint from a Hub on this machine: pinned, complete offline, and every refusal in words."""
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+import numpy as np
 import pytest
-from support.hub import FIRST_COMMIT, GATED, SECOND_COMMIT, FakeHub, released_files, serving
+from huggingface_hub import constants
+from huggingface_hub.utils import reset_sessions
+from support.hub import FIRST_COMMIT, GATED, SECOND_COMMIT, FakeHub, Place, point_at, released_files, serving
+from support.hub_place import invented_files, place
 
-from personaplex_app.errors import InvalidInput
-from personaplex_app.model.hub import FILES, LICENCE_PAGE, PIN_FILE, TOKEN_PAGE, fetch_checkpoint
+from personaplex_app.assemble import build_stepper
+from personaplex_app.controls import Choices, SamplingSettings
+from personaplex_app.model.checkpoint import WEIGHTS_FILE
+from personaplex_app.model.hub import FILES, LICENCE_PAGE, PIN_FILE, TOKEN_PAGE
+from personaplex_app.settings import EngineChoice
+
+__all__ = ["place"]
 
 ROOT = Path(__file__).parents[2]
+NOBODY = "http://127.0.0.1:9"
 FETCH = """
-import json, sys
-from pathlib import Path
-from personaplex_app.errors import InvalidInput
-from personaplex_app.model.hub import fetch_checkpoint
-token, revision, cache = sys.argv[1], sys.argv[2] or None, Path(sys.argv[3])
-lines = []
-try:
-    folder = fetch_checkpoint(token, revision, cache, lines.append)
-    print(json.dumps({"folder": str(folder), "lines": lines}))
-except InvalidInput as error:
-    print(json.dumps({"sentence": error.sentence, "lines": lines}))
-"""
-BUILD = """
 import sys
 from pathlib import Path
-from personaplex_app.assemble import build_stepper
-from personaplex_app.settings import EngineChoice
-cache = Path(sys.argv[1])
-stepper = build_stepper(EngineChoice("hub", cache, device="cpu", precision="float32", token="hf_good"))
-from personaplex_app.controls import Choices, SamplingSettings
-stepper.prime(0, stepper.open(Choices("Hello.", "TINY0", SamplingSettings(), 1)))
-import numpy as np
-step = stepper.step({0: np.zeros(1920, dtype=np.float32)})[0]
-print(stepper.voice_names, step.healthy)
+from personaplex_app.model.hub import fetch_checkpoint
+print(fetch_checkpoint(sys.argv[2] or None, None, Path(sys.argv[1])).name)
 """
 
 
-@dataclass
-class Place:
-    """A machine with its own Hub cache and its own pin."""
-
-    hub: FakeHub
-    home: Path
-    cache: Path
-
-    def environment(self, offline: bool) -> dict[str, str]:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "HUGGING"))}
-        own = {"HF_ENDPOINT": self.hub.url, "HF_HOME": str(self.home), "HF_HUB_OFFLINE": str(int(offline))}
-        return {**kept, **own, "HF_HUB_DISABLE_PROGRESS_BARS": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
-
-    def run(self, script: str, *arguments: str, offline: bool = False) -> str:
-        done = subprocess.run(
-            [sys.executable, "-W", "ignore", "-c", script, *arguments],
-            cwd=ROOT,
-            env=self.environment(offline),
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout.strip().splitlines()[-1]
-
-    def fetch(self, token: str = "hf_good", revision: str = "", offline: bool = False) -> dict[str, Any]:
-        answer: dict[str, Any] = json.loads(self.run(FETCH, token, revision, str(self.cache), offline=offline))
-        return answer
-
-    @property
-    def pin(self) -> str:
-        return (self.cache / PIN_FILE).read_text(encoding="utf-8").strip()
-
-
-@pytest.fixture(scope="module")
-def files(mini_directory: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    return released_files(mini_directory, tmp_path_factory.mktemp("released"))
-
-
-@pytest.fixture
-def place(files: dict[str, bytes], tmp_path: Path) -> Iterator[Place]:
-    with serving(FakeHub(dict(files))) as hub:
-        yield Place(hub, tmp_path / "hf", tmp_path / "cache")
+def go_offline(place: Place, how: str, patch: pytest.MonkeyPatch) -> None:
+    """Nobody answers any more, or nobody may be asked."""
+    if how == "Hub gone":
+        point_at(NOBODY, patch)
+    else:
+        patch.setattr(constants, "HF_HUB_OFFLINE", True)
+        reset_sessions()
+    place.hub.asked.clear()
 
 
 def test_the_first_start_fetches_five_files_and_pins_their_commit(place: Place) -> None:
-    answer = place.fetch()
-    folder = Path(answer["folder"])
+    folder = place.fetch()
     assert {path.name for path in folder.iterdir()} == set(FILES) and folder.name == FIRST_COMMIT == place.pin
     assert all((folder / name).read_bytes() == content for name, content in place.hub.files.items())
-    assert len(answer["lines"]) == 5 and answer["lines"][0].startswith("Fetching config.json (1 of 5) from nvidia/")
-    assert {authorization for _, _, authorization in place.hub.asked} == {"Bearer hf_good"}
+    assert place.lines[0].startswith("Fetching 5 files from nvidia/personaplex-7b-v1: 3.01 MB in all")
+    begun = [line for line in place.lines if " of 5) from nvidia/personaplex-7b-v1 ..." in line]
+    assert begun[0] == "Fetching config.json (1 of 5) from nvidia/personaplex-7b-v1 ..." and len(begun) == 5
+    assert {asked.authorization for asked in place.hub.asked} == {"Bearer hf_good"}
 
 
-def test_later_starts_ask_for_exactly_that_commit(place: Place) -> None:
+def test_later_starts_ask_nobody(place: Place) -> None:
+    first = place.fetch()
+    place.hub.names = {"main": SECOND_COMMIT}
+    place.hub.asked.clear()
+    assert place.fetch() == place.fetch(token=None) == first
+    assert (place.hub.asked, place.lines) == ([], [])
+
+
+def test_a_cache_that_was_deleted_is_filled_with_exactly_that_commit(place: Place) -> None:
     place.fetch()
     place.hub.names = {"main": SECOND_COMMIT, "old": FIRST_COMMIT}
     place.hub.asked.clear()
     shutil.rmtree(place.home)
-    assert Path(place.fetch()["folder"]).name == FIRST_COMMIT == place.pin
-    assert len(place.hub.paths) >= 5
-    assert all(f"/resolve/{FIRST_COMMIT}/" in path for path in place.hub.paths), "main is not asked for again"
+    assert place.fetch().name == FIRST_COMMIT == place.pin
+    assert len(place.hub.paths) >= 10
+    assert all(FIRST_COMMIT in path for path in place.hub.paths), "main is not asked for again"
 
 
 def test_a_revision_that_is_named_wins_over_the_pin(place: Place) -> None:
     place.fetch()
     place.hub.names["v2"] = SECOND_COMMIT
-    assert Path(place.fetch(revision="v2")["folder"]).name == SECOND_COMMIT == place.pin, "a pin is a commit"
+    assert place.fetch(revision="v2").name == SECOND_COMMIT == place.pin, "a pin is a commit"
 
 
-@pytest.mark.parametrize("network", ["offline mode", "Hub gone"])
-def test_a_complete_cache_needs_no_connection(place: Place, network: str) -> None:
-    first = place.fetch()
-    place.hub.asked.clear()
-    if network == "Hub gone":
-        place.hub.url = "http://127.0.0.1:9"
-    assert place.fetch(offline=network == "offline mode")["folder"] == first["folder"]
+def test_a_branch_that_is_named_is_asked_for_each_time(place: Place) -> None:
+    place.hub.names["v2"] = FIRST_COMMIT
+    assert place.fetch(revision="v2").name == FIRST_COMMIT
+    place.hub.names["v2"] = SECOND_COMMIT
+    assert place.fetch(revision="v2").name == SECOND_COMMIT
+
+
+@pytest.mark.parametrize("how", ["offline mode", "Hub gone"])
+@pytest.mark.parametrize("token", ["hf_good", None])
+@pytest.mark.parametrize("revision", [None, "v2", FIRST_COMMIT])
+def test_a_complete_cache_needs_no_connection(
+    place: Place, monkeypatch: pytest.MonkeyPatch, how: str, token: str | None, revision: str | None
+) -> None:
+    place.hub.names["v2"] = FIRST_COMMIT
+    first = place.fetch(revision=revision)
+    go_offline(place, how, monkeypatch)
+    assert place.fetch(token, revision) == first
     assert place.hub.asked == []
 
 
+@pytest.mark.parametrize("how", ["offline mode", "Hub gone"])
+@pytest.mark.parametrize("named", [True, False])
+def test_a_cache_that_another_program_filled_will_do(
+    place: Place, monkeypatch: pytest.MonkeyPatch, how: str, named: bool
+) -> None:
+    """`hf download` leaves no pin of ours; of a commit it leaves no branch either."""
+    first = place.fetch()
+    (place.cache / PIN_FILE).unlink()
+    if named:
+        (place.repository / "refs").mkdir(exist_ok=True)
+        (place.repository / "refs" / "main").write_text(FIRST_COMMIT)
+    go_offline(place, how, monkeypatch)
+    assert place.fetch() == place.fetch(None) == first and place.pin == FIRST_COMMIT
+
+
+def test_a_complete_cache_outlives_trouble_of_the_hub(place: Place) -> None:
+    first = place.fetch()
+    (place.cache / PIN_FILE).unlink()
+    place.hub.refuse = {"api": (503, {})}
+    assert place.fetch() == first and "The Hub cannot be reached; the files that are here are used" in place.lines
+
+
+@pytest.mark.parametrize("how", ["offline mode", "Hub gone"])
 @pytest.mark.parametrize("missing", ["one file", "everything"])
-def test_an_incomplete_cache_offline_says_what_to_do(place: Place, missing: str) -> None:
+def test_an_incomplete_cache_offline_says_what_to_do(
+    place: Place, monkeypatch: pytest.MonkeyPatch, how: str, missing: str
+) -> None:
     if missing == "one file":
-        (Path(place.fetch()["folder"]) / FILES[-1]).unlink()
-    sentence = place.fetch(offline=True)["sentence"]
-    assert sentence.startswith("The Hub cannot be reached and the cache is not complete. Start once with a connection")
+        (place.fetch() / WEIGHTS_FILE).unlink()
+    go_offline(place, how, monkeypatch)
+    sentence = place.refused()
+    why, mend = {
+        "offline mode": ("HF_HUB_OFFLINE is set", "without HF_HUB_OFFLINE"),
+        "Hub gone": ("The Hub cannot be reached", f"with a connection (HF_ENDPOINT is {NOBODY})"),
+    }[how]
+    here = "4 of 5 files are in" if missing == "one file" else "0 of 5 files are in"
+    assert sentence.startswith(f"{why} and the cache is not complete: {here} {place.home}, missing: ")
+    assert WEIGHTS_FILE in sentence and f"Start once {mend}, then offline works." in sentence
 
 
-def test_an_interrupted_download_goes_on_where_it_stopped(place: Place, files: dict[str, bytes]) -> None:
-    del place.hub.files[FILES[-1]]
-    assert "lacks a file that is needed" in place.fetch()["sentence"]
-    assert not (place.cache / PIN_FILE).exists(), "what is not whole is not pinned"
-    place.hub.files[FILES[-1]] = files[FILES[-1]]
+def test_without_a_token_a_part_of_the_files_is_not_enough(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    (place.fetch() / WEIGHTS_FILE).unlink()
     place.hub.asked.clear()
-    assert Path(place.fetch()["folder"]).name == FIRST_COMMIT
-    assert [path.rpartition("/")[2] for method, path, _ in place.hub.asked if method == "GET"][1:] == [FILES[-1]]
+    assert "HF_TOKEN=hf_..." in place.refused(None)
+    go_offline(place, "offline mode", monkeypatch)
+    assert place.refused(None).startswith("HF_HUB_OFFLINE is set and the cache is not complete: 4 of 5 files")
+    assert place.hub.asked == []
 
 
 INVALID = (401, {"X-Error-Message": "Invalid credentials in Authorization header"})
 REFUSALS = {
     "401": ({"api": INVALID, "files": INVALID}, "The Hugging Face token is not valid (401).", TOKEN_PAGE),
     "401 without a word": ({"api": (401, {}), "files": (401, {})}, "token is not valid (401).", TOKEN_PAGE),
+    "401 of a file": ({"files": (401, {"X-Error-Code": "GatedRepo"})}, "token is not valid (401).", TOKEN_PAGE),
     "403, gated": ({"files": GATED}, "This token may not read the weights yet (403)", LICENCE_PAGE),
     "403, fine-grained": ({"files": (403, {})}, "This token may not read the weights yet (403)", LICENCE_PAGE),
     "403, api": ({"api": (403, {})}, "This token may not read the weights yet (403)", LICENCE_PAGE),
     "404": ({"api": (404, {"X-Error-Code": "RepoNotFound"})}, "The Hub does not show nvidia/", TOKEN_PAGE),
-    "500": ({"api": (500, {})}, "The Hub did not give the files: ", "500"),
+    "404 of a file": ({"files": (404, {"X-Error-Code": "RepoNotFound"})}, "The Hub does not show nvidia/", TOKEN_PAGE),
+    "429": ({"api": (429, {})}, "The Hub asks for patience (429", "in some minutes"),
+    "500": ({"api": (500, {})}, "The Hub has trouble (500)", "https://status.huggingface.co"),
+    "504": ({"api": (504, {})}, "The Hub has trouble (504)", "https://status.huggingface.co"),
     "451": ({"files": (451, {})}, "The Hub did not give the files: ", "451"),
 }
 
 
 @pytest.mark.parametrize("name", REFUSALS)
-def test_every_refusal_has_its_sentence_and_its_link(place: Place, name: str) -> None:
+@pytest.mark.parametrize("incomplete", [True, False])
+def test_every_refusal_has_its_sentence_and_its_link(place: Place, name: str, incomplete: bool) -> None:
+    if incomplete:
+        (place.fetch() / WEIGHTS_FILE).unlink()
+    pinned = place.pin
     place.hub.refuse, sentence, link = REFUSALS[name]
-    told = place.fetch()["sentence"]
+    told = place.refused()
     assert sentence in told and link in told
-    assert "hf_good" not in told and "\n" not in told and len(told) < 400
-    assert not (place.cache / PIN_FILE).exists()
+    assert place.pin == pinned
 
 
 def test_a_revision_that_does_not_exist(place: Place) -> None:
-    assert place.fetch(revision="v9")["sentence"] == (
+    assert place.refused(revision="v9") == (
         "nvidia/personaplex-7b-v1 has no revision v9; unset PERSONAPLEX_REVISION or name one that exists."
     )
 
 
+def test_a_pinned_commit_that_the_hub_has_no_more(place: Place) -> None:
+    place.fetch()
+    shutil.rmtree(place.home)
+    place.hub.names = {"main": SECOND_COMMIT}
+    assert place.refused() == (
+        f"nvidia/personaplex-7b-v1 has no revision {FIRST_COMMIT}; delete {place.cache / PIN_FILE}, then the newest is "
+        "taken."
+    )
+
+
+def test_a_repository_that_lacks_a_file(place: Place) -> None:
+    del place.hub.files[WEIGHTS_FILE]
+    assert "at main lacks a file that is needed" in place.refused()
+    assert place.pin is None, "what is not whole is not pinned"
+
+
 @pytest.mark.parametrize("token", [None, ""])
-def test_without_a_token_nothing_is_asked(tmp_path: Path, token: str | None) -> None:
-    with pytest.raises(InvalidInput) as refused:
-        fetch_checkpoint(token, None, tmp_path)
+def test_without_a_token_nothing_is_asked(place: Place, token: str | None) -> None:
+    sentence = place.refused(token)
     for part in (LICENCE_PAGE, TOKEN_PAGE, "HF_TOKEN=hf_..."):
-        assert part in refused.value.sentence
+        assert part in sentence
+    assert place.hub.asked == []
+
+
+@pytest.mark.parametrize("pin", ["", "main", "../../etc", "\x00", b"\xff\xfe"], ids=repr)
+def test_a_pin_that_is_none_is_passed_over(place: Place, pin: str | bytes) -> None:
+    place.cache.mkdir()
+    (place.cache / PIN_FILE).write_bytes(pin if isinstance(pin, bytes) else pin.encode())
+    assert place.fetch().name == FIRST_COMMIT == place.pin
 
 
 def test_a_pin_that_cannot_be_written_stops_nothing(place: Place) -> None:
     place.cache.write_text("a file where the folder should be")
-    assert Path(place.fetch()["folder"]).name == FIRST_COMMIT
+    assert place.fetch().name == FIRST_COMMIT
 
 
-def test_the_hub_s_files_make_a_stepper(place: Place) -> None:
-    assert place.run(BUILD, str(place.cache)) == "['TINY0'] True"
-    assert place.pin == FIRST_COMMIT
+def test_a_cache_that_cannot_be_made_is_told(place: Place) -> None:
+    place.home.write_text("a file where the folder should be")
+    sentence = place.refused()
+    assert sentence.startswith(f"{place.home} cannot be written: ") and sentence.endswith(
+        "Set HF_HOME to a folder that can."
+    )
+
+
+def test_variables_point_at_another_hub_and_at_nobody(tmp_path: Path) -> None:
+    """Two processes of their own: the library reads its variables when it is imported."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "HUGGING"))}
+    own = {"HF_HOME": str(tmp_path / "hf"), "HF_HUB_DISABLE_TELEMETRY": "1"}
+
+    def fetch(token: str, **variables: str) -> str:
+        command = [sys.executable, "-W", "ignore", "-c", FETCH, str(tmp_path / "cache"), token]
+        environment = kept | own | variables
+        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
+        return done.stdout.strip() or done.stderr
+
+    with serving(FakeHub(invented_files())) as hub:
+        assert fetch("hf_good", HF_ENDPOINT=hub.url) == FIRST_COMMIT
+    assert fetch("", HF_HUB_OFFLINE="1") == FIRST_COMMIT
+
+
+def test_the_hub_s_files_make_a_stepper(place: Place, mini_directory: Path, tmp_path: Path) -> None:
+    place.hub.files = released_files(mini_directory, tmp_path)
+    choice = EngineChoice("hub", place.cache, device="cpu", precision="float32", token="hf_good")
+    stepper = build_stepper(choice)
+    stepper.prime(0, stepper.open(Choices("Hello.", "TINY0", SamplingSettings(), 1)))
+    assert stepper.step({0: np.zeros(1920, dtype=np.float32)})[0].healthy and stepper.voice_names == ["TINY0"]

@@ -1,0 +1,123 @@
+"""What can go wrong with the Hub, each in one sentence with the link or the command that mends it.
+
+In: an exception of `huggingface_hub`, `requests` or the disk. Out: a sentence.
+Must not know: what was being done, beyond the revision and the file. No sentence holds a token.
+"""
+
+from __future__ import annotations
+
+import errno
+
+from huggingface_hub import constants
+from huggingface_hub.errors import (
+    EntryNotFoundError,
+    GatedRepoError,
+    LocalEntryNotFoundError,
+    OfflineModeIsEnabled,
+    RepositoryNotFoundError,
+    RevisionNotFoundError,
+)
+from requests import exceptions as http
+
+from personaplex_app.model.byte_progress import size_words
+from personaplex_app.model.disk import free_bytes
+from personaplex_app.model.hub_files import FILES, REPOSITORY, cache_folder
+
+LICENCE_PAGE = f"https://huggingface.co/{REPOSITORY}"
+TOKEN_PAGE = "https://huggingface.co/settings/tokens"
+STATUS_PAGE = "https://status.huggingface.co"
+NO_TOKEN = (
+    f"The PersonaPlex weights need a Hugging Face token: accept the licence on {LICENCE_PAGE}, make a token on "
+    f"{TOKEN_PAGE}, then start with HF_TOKEN=hf_... in the environment."
+)
+
+
+def is_broken_line(error: Exception) -> bool:
+    """Whether trying again may help: nobody answered, or the answer broke off."""
+    if isinstance(error, LocalEntryNotFoundError) and isinstance(error.__cause__, Exception):
+        return is_broken_line(error.__cause__)
+    if isinstance(error, http.SSLError | http.ProxyError):
+        return False
+    return isinstance(error, http.ConnectionError | http.Timeout | http.ChunkedEncodingError)
+
+
+def is_unreachable(error: Exception) -> bool:
+    """Whether the Hub said nothing of use, so that what lies in the cache has to do."""
+    return isinstance(error, OfflineModeIsEnabled | http.RequestException) and (_status(error) or 500) >= 500
+
+
+def hub_sentence(error: Exception, revision: str, mend_revision: str) -> str:
+    """What went wrong, and what mends it.
+
+    Args:
+        revision: what was asked for. mend_revision: what to do where the Hub does not know it.
+    """
+    if isinstance(error, LocalEntryNotFoundError) and isinstance(error.__cause__, Exception):
+        error = error.__cause__  # the Hub did answer, or nobody did; the cache was asked after that
+    status = _status(error)
+    if isinstance(error, RevisionNotFoundError):
+        return f"{REPOSITORY} has no revision {revision}; {mend_revision}."
+    if isinstance(error, EntryNotFoundError) and not isinstance(error, LocalEntryNotFoundError):
+        return f"{REPOSITORY} at {revision} lacks a file that is needed: {_text(error)}"
+    if status == 401:
+        return f"The Hugging Face token is not valid (401). Make a new one on {TOKEN_PAGE} and set HF_TOKEN."
+    if isinstance(error, GatedRepoError) or status == 403:
+        return f"This token may not read the weights yet (403): accept the licence on {LICENCE_PAGE} with its account."
+    if isinstance(error, RepositoryNotFoundError):
+        return f"The Hub does not show {REPOSITORY} to this token{_by_endpoint()}. Check the token on {TOKEN_PAGE}."
+    if status == 429:
+        return "The Hub asks for patience (429, too many requests). Start again in some minutes; what is here is kept."
+    if status is not None and status >= 500:
+        return f"The Hub has trouble ({status}); see {STATUS_PAGE} and start again later. What is here is kept."
+    return _disk_sentence(error) or _line_sentence(error) or f"The Hub did not give the files: {_text(error)}"
+
+
+def offline_sentence(missing: list[str]) -> str:
+    """Nobody can be asked, and the cache is not complete."""
+    here = len(FILES) - len(missing)
+    why = "HF_HUB_OFFLINE is set" if constants.HF_HUB_OFFLINE else "The Hub cannot be reached"
+    mend = "without HF_HUB_OFFLINE" if constants.HF_HUB_OFFLINE else f"with a connection{_by_endpoint()}"
+    what = f"{here} of {len(FILES)} files are in {cache_folder()}, missing: {', '.join(missing)}"
+    return f"{why} and the cache is not complete: {what}. Start once {mend}, then offline works."
+
+
+def _disk_sentence(error: Exception) -> str | None:
+    number = getattr(error, "errno", None)
+    if number in (errno.ENOSPC, errno.EDQUOT):
+        free = size_words(free_bytes(cache_folder()))
+        return (
+            f"The disk is full: {free} are free in {cache_folder()}. Make room there, or set HF_HOME to a folder on a "
+            "larger disk; the next start goes on where this one stopped."
+        )
+    if number in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST):
+        return f"{cache_folder()} cannot be written: {_text(error)}. Set HF_HOME to a folder that can."
+    return None
+
+
+def _line_sentence(error: Exception) -> str | None:
+    if isinstance(error, http.SSLError):
+        return f"The connection to the Hub is not to be trusted; check this machine's clock and proxy: {_text(error)}"
+    if isinstance(error, http.ProxyError):
+        return f"The proxy does not lead to the Hub; check HTTPS_PROXY: {_text(error)}"
+    if is_broken_line(error):
+        return f"The connection to the Hub broke{_by_endpoint()}. Start again; what is here is kept and goes on."
+    if "Consistency check failed" in str(error):
+        return (
+            "The Hub sent a file of another length than it had said. Start again; if that stays so, see " + STATUS_PAGE
+        )
+    return None
+
+
+def _by_endpoint() -> str:
+    """Names another Hub where one is set: then it may be what is wrong."""
+    default = constants.ENDPOINT in ("https://huggingface.co", "")
+    return "" if default else f" (HF_ENDPOINT is {constants.ENDPOINT})"
+
+
+def _status(error: Exception) -> int | None:
+    status = getattr(getattr(error, "response", None), "status_code", None)
+    return int(status) if status is not None else None
+
+
+def _text(error: Exception) -> str:
+    return " ".join(str(error).split())[:250]
