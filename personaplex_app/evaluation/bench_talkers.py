@@ -14,6 +14,7 @@ from personaplex_app.audio import FRAME_MS, Pcm
 from personaplex_app.controls import Choices, SamplingSettings
 from personaplex_app.engine.ports import Stepper, StepResult
 from personaplex_app.errors import ServerFault
+from personaplex_app.evaluation.bench_memory import give_back_memory
 from personaplex_app.evaluation.bench_probe import Probe
 from personaplex_app.evaluation.bench_report import Agreement, Throughput, Ticks
 from personaplex_app.evaluation.bench_schedule import run_paced
@@ -89,6 +90,7 @@ class Talkers:
             self._index += 1
 
         noisy = self.probe.with_noise(self.stepper.save(0), positions) if how == "noise" else None
+        give_back_memory()  # else the pasts would lie in pieces of what making the noise took
         if noisy is None:
             self._fill(missing, alone, say)
         saved = self.stepper.save(0) if noisy is None else noisy

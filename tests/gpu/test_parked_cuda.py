@@ -18,6 +18,7 @@ from personaplex_app.assemble import build_stepper
 from personaplex_app.audio import FRAME_SAMPLES
 from personaplex_app.controls import Choices, SamplingSettings
 from personaplex_app.model import stepper as stepper_module
+from personaplex_app.model.fast.stepper import FastStepper
 from personaplex_app.model.saved_slot import SlotState
 from personaplex_app.model.stepper import SpeechStepper, Step
 from personaplex_app.model.transfer import Transfer
@@ -147,9 +148,14 @@ def test_a_shape_recorded_while_a_talk_is_brought_back(stepper: SpeechStepper) -
     _talk(stepper, 0, 1, 30)
     host = stepper.save(0).to_host()
     unbroken = _tokens(_talk(stepper, 0, 2, 20))
-    recorder = stepper.language._recorder
+    assert isinstance(stepper, FastStepper)
+    recorder = stepper._frame._recorder
     assert recorder is not None
-    for strange in (SamplingSettings(repetition_penalty=1.3, text_top_k=top_k) for top_k in (0, 200, 30)):
+    for strange in (
+        SamplingSettings(audio_temperature=0.0, text_top_k=0),
+        SamplingSettings(audio_temperature=0.0, repetition_penalty=1.3),
+        SamplingSettings(text_top_k=0),
+    ):
         before = len(recorder._recorded)
         stepper.set_sampling(1, strange)
         back = _elsewhere(lambda: [host.to_device() for _ in range(20)][-1], lambda: _tokens(_talk(stepper, 0, 3, 3)))

@@ -95,12 +95,12 @@ class PagedPast:
         return len(self._blocks[row]) * self.pool.block_bytes
 
     def write(self, row: int, kv: Tensor) -> None:
-        """Puts a past of n positions, [L, 2, H, n, E] as the model has it, into a row that is clear."""
+        """Puts a past of n positions, [L, 2, H, n, E] as the model has it, on any device, into a row that is clear."""
         count = kv.shape[3]
         if count:
             self.make_room(row, count - 1)
         for index, block in enumerate(self._blocks[row]):
-            piece = kv[:, :, :, index * BLOCK_POSITIONS : (index + 1) * BLOCK_POSITIONS]
+            piece = kv[:, :, :, index * BLOCK_POSITIONS : (index + 1) * BLOCK_POSITIONS].to(self.pool.device)
             self._write_block(block, torch.stack([piece[:, 0][..., self._stored_order], piece[:, 1]], 1))
 
     def copies(self, row: int) -> list[Tensor]:

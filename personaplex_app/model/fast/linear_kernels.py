@@ -243,12 +243,12 @@ def linear_rows(
 
     Plain weights of several rows: the library's matrix product, what stands around it in a launch each.
     """
-    if isinstance(weight, Int8Matrix):
-        return linear_int8(x, weight, alpha=alpha, eps=eps, gated=gated, residual=residual)
     if isinstance(weight, Tensor) and x.shape[0] <= MOST_ROWS:
         return linear(x, weight, alpha=alpha, eps=eps, gated=gated, residual=residual)
     if alpha is not None:
         x = normed(x, alpha, eps)
+    if isinstance(weight, Int8Matrix):
+        return linear_int8(x, weight, gated=gated, residual=residual)
     if isinstance(weight, Int4Matrix):
         y = weight.times(x)
         y = y if residual is None else y + residual

@@ -1,4 +1,4 @@
-"""A matrix of 8-bit weights times some vectors, with the norm before it and what follows it in the same kernel.
+"""A matrix of 8-bit weights times some vectors, with what follows it in the same kernel.
 
 In: activations [b, K], int8 weights [N, K] with a scale a row. Out: [b, N]. The weights become floats on their way into
 the product, so a step reads half the bytes; sums are in float32.
@@ -44,14 +44,11 @@ def _rows(
     x_ptr,
     weight_ptr,
     scale_ptr,
-    alpha_ptr,
     residual_ptr,
     y_ptr,
     M,
     N,
     K,
-    eps,
-    NORM: tl.constexpr,
     GATED: tl.constexpr,
     RESIDUAL: tl.constexpr,
     EVEN: tl.constexpr,
@@ -66,7 +63,6 @@ def _rows(
     live, inside = batch < M, outputs < N
     total = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)
     value = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)
-    squares = tl.zeros([BLOCK_M, BLOCK_K], tl.float32)
     x_at = x_ptr + batch[:, None] * K + columns[None, :]
     weight_at = weight_ptr + outputs[None, :].to(tl.int64) * K + columns[:, None]
     value_at = weight_at + tl.cast(N, tl.int64) * K
@@ -78,11 +74,6 @@ def _rows(
             within = start + columns < K
             x = tl.load(x_at + start, mask=live[:, None] & within[None, :], other=0.0)
             weight = tl.load(weight_at + start, mask=inside[None, :] & within[:, None], other=0)
-        if NORM:
-            exact = x.to(tl.float32)
-            squares += exact * exact
-            alpha = tl.load(alpha_ptr + start + columns, mask=start + columns < K, other=0.0).to(tl.float32)
-            x = (exact * alpha[None, :]).to(x.dtype)
         total = tl.dot(x, weight.to(x.dtype), total, input_precision="ieee")
         if GATED:
             if EVEN:
@@ -91,9 +82,6 @@ def _rows(
                 second = tl.load(value_at + start, mask=inside[None, :] & within[:, None], other=0)
             value = tl.dot(x, second.to(x.dtype), value, input_precision="ieee")
     scale = tl.load(scale_ptr + outputs, mask=inside, other=0.0)[None, :]
-    if NORM:
-        rate = (1.0 / tl.sqrt(tl.sum(squares, 1) / K + eps))[:, None]
-        total, value = total * rate, value * rate
     total = total * scale
     if GATED:
         value = value * tl.load(scale_ptr + N + outputs, mask=inside, other=0.0)[None, :]
@@ -109,12 +97,17 @@ def linear_int8(
     x: Tensor,
     matrix: Int8Matrix,
     *,
-    alpha: Tensor | None = None,
-    eps: float = 0.0,
     gated: bool = False,
     residual: Tensor | None = None,
 ) -> Tensor:
-    """`matrix @ x`, one launch; arguments and result as `linear_kernels.linear`, for any number of rows."""
+    """`matrix @ x`, one launch.
+
+    Args:
+        x: [b, K] contiguous. matrix: [N, K], or [2 N, K] where gated: SiLU of the first half times the second.
+        residual: [b, N], added.
+    Returns:
+        [b, N] in x's type.
+    """
     (b, width), rows = x.shape, matrix.values.shape[0]
     outputs = rows // 2 if gated else rows
     y = torch.empty((b, outputs), dtype=x.dtype, device=x.device)
@@ -129,14 +122,11 @@ def linear_int8(
         x,
         matrix.values,
         matrix.scales,
-        alpha,
         residual,
         y,
         b,
         outputs,
         width,
-        eps,
-        NORM=alpha is not None,
         GATED=gated,
         RESIDUAL=residual is not None,
         EVEN=width % block_k == 0 and outputs % block_n == 0,
