@@ -1,0 +1,140 @@
+"""A planned stepper as it is put together: rehearsed for talks, bounded, described; and what takes over where it fails.
+
+The fast stepper needs a GPU; here moshi's modules stand in for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from personaplex_app import assemble
+from personaplex_app.cards import fresh_card
+from personaplex_app.errors import InvalidInput, ServerFault
+from personaplex_app.layouts import Setting
+from personaplex_app.model.config import CheckpointConfig
+from personaplex_app.model.fast import stepper as fast_stepper
+from personaplex_app.model.sizes import model_sizes
+from personaplex_app.model.stepper import SpeechStepper
+from personaplex_app.out_of_memory import CODE
+from personaplex_app.planner import Plan, Wishes, make_plan
+from personaplex_app.settings import EngineChoice
+
+
+class StandIn(SpeechStepper):
+    """The fast stepper's place; `failure` is raised while it is made."""
+
+    failure: Exception | None = None
+
+    def __init__(self, weights: Any, codec: Any, tokenizer: Any, config: Any, voices: Any, cache: Any) -> None:
+        if self.failure is not None:
+            raise self.failure
+        super().__init__(weights, codec, tokenizer, config, voices)
+        self.cache = cache
+
+
+@pytest.fixture
+def plan() -> Plan:
+    made = make_plan(fresh_card("RTX 4090"), model_sizes(CheckpointConfig()), Wishes(slots=3, kv_cache="int8"))
+    return replace(made, prompt_bytes=12345)
+
+
+@pytest.fixture(autouse=True)
+def planned(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> Iterator[Setting]:
+    """Whatever is built is built by this plan, on the CPU."""
+    setting = Setting(3, torch.float32, cache=torch.int8, fast=True, plan=plan)
+    monkeypatch.setattr(assemble, "settle", lambda *_: setting)
+    monkeypatch.setattr(fast_stepper, "FastStepper", StandIn)
+    monkeypatch.setattr(StandIn, "failure", None)
+    monkeypatch.setattr("personaplex_app.model.rehearsal.rehearse", lambda stepper: 31.4)
+    yield setting
+
+
+def _build(cache: Path, **choice: Any) -> tuple[SpeechStepper, list[str]]:
+    lines: list[str] = []
+    return assemble.build_stepper(EngineChoice("mini", cache, device="cpu", **choice), lines.append), lines
+
+
+def test_a_talk_s_stepper_is_planned_rehearsed_and_described(tmp_path: Path, plan: Plan) -> None:
+    stepper, lines = _build(tmp_path)
+    assert isinstance(stepper, StandIn) and stepper.slots == 3 and stepper.cache == torch.int8
+    assert stepper.plan is plan and stepper.language.prompts._most_bytes == 12345  # type: ignore[attr-defined]
+    assert stepper.summary.endswith("with every line taken and every window full a frame takes 31.4 ms of 80.")
+    assert lines == [f"The plan: {plan.words}", f"{stepper.summary} The plan said {plan.frame_ms:.0f} ms."]
+
+
+@pytest.mark.parametrize("purpose", ["render", "bench"])
+def test_nothing_else_is_rehearsed(tmp_path: Path, plan: Plan, purpose: str) -> None:
+    stepper, lines = _build(tmp_path, purpose=purpose)
+    assert stepper.plan is plan and stepper.summary == "" and lines == [f"The plan: {plan.words}"]
+
+
+def test_a_rehearsal_that_lacks_memory_names_the_next_smaller_plan(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run_out(stepper: object) -> float:
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 32.00 MiB")
+
+    monkeypatch.setattr("personaplex_app.model.rehearsal.rehearse", run_out)
+    with pytest.raises(ServerFault) as told:
+        _build(tmp_path)
+    assert told.value.code == CODE and told.value.sentence.startswith(
+        "The memory ran out while every line was tried with a full window. Start with --slots 2, "
+    )
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [torch.OutOfMemoryError("CUDA out of memory"), RuntimeError("CUDA error: out of memory")],
+    ids=["the allocator's", "the driver's"],
+)
+def test_lack_of_memory_is_no_reason_for_the_plain_engine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: Exception
+) -> None:
+    monkeypatch.setattr(StandIn, "failure", failure)
+    with pytest.raises(ServerFault, match=r"The memory ran out while the model was loaded\. Start with --slots 2, "):
+        _build(tmp_path)
+
+
+def test_where_the_kernels_fail_the_plain_engine_runs_and_is_not_described_as_planned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(StandIn, "failure", ImportError("no triton"))
+    stepper, lines = _build(tmp_path)
+    assert type(stepper) is SpeechStepper and stepper.plan is None and stepper.summary == ""
+    assert stepper.remark == lines[-1] and "the plain one runs" in stepper.remark
+
+
+def test_where_the_kernels_fail_8_bits_do_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, planned: Setting
+) -> None:
+    monkeypatch.setattr(assemble, "settle", lambda *_: replace(planned, quantization="int8"))
+    monkeypatch.setattr(assemble, "_weights", lambda source, setting, device: source.weights(device, torch.float32))
+    monkeypatch.setattr(StandIn, "failure", ImportError("no triton"))
+    with pytest.raises(InvalidInput, match="int8 weights need it: `python -m personaplex_app doctor` says"):
+        _build(tmp_path)
+
+
+def test_a_plain_engine_that_was_wished_for_is_planned_and_measured_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, planned: Setting
+) -> None:
+    monkeypatch.setattr(assemble, "settle", lambda *_: replace(planned, fast=False))
+    stepper, lines = _build(tmp_path)
+    assert type(stepper) is SpeechStepper and stepper.plan is planned.plan
+    assert "3 lines" in stepper.summary and len(lines) == 2
+
+
+def test_layers_that_stream_are_said_with_their_true_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, planned: Setting, mini_checkpoint: Any
+) -> None:
+    from personaplex_app.model.offload_plan import gpu_weight_bytes
+
+    budget = gpu_weight_bytes(mini_checkpoint.config.language, 4, 0)
+    monkeypatch.setattr(assemble, "settle", lambda *_: Setting(1, torch.float32, budget_bytes=budget))
+    stepper, lines = _build(tmp_path)
+    assert "3 of 3 layers stream from host memory: a frame takes" in stepper.summary and lines == [stepper.summary]
