@@ -77,12 +77,11 @@ def gpu(seen: Gpu, needed: bool) -> list[Finding]:
     if seen.name is None:
         return [Finding("torch", OK, f"{build}."), _no_gpu(seen, needed)]
     number = f"{seen.capability[0]}.{seen.capability[1]}"
-    found = [
+    return [
         Finding("gpu", OK, f"{seen.name}, compute capability {number}, driver {seen.driver or 'unknown'}."),
         _arch(seen, build),
         _gpu_memory(seen),
     ]
-    return found
 
 
 def _no_gpu(seen: Gpu, needed: bool) -> Finding:
@@ -90,14 +89,20 @@ def _no_gpu(seen: Gpu, needed: bool) -> Finding:
         said = f"There is a driver ({seen.driver}), but this torch is built for the CPU only."
         return Finding("gpu", WRONG, said, INSTALL)
     if seen.driver:
-        least = LEAST_DRIVERS.get((seen.built_for or "").split(".")[0], "a newer one")
         said = f"There is a driver ({seen.driver}), but CUDA does not start: {seen.error or 'no reason given'}."
-        return Finding("gpu", WRONG, said, f"Install NVIDIA's driver {least} or newer, then restart the machine.")
+        return Finding("gpu", WRONG, said, _mend_driver(seen))
     said = "No NVIDIA GPU is to be seen (in a container: start it with --gpus all)."
     if needed:
         mend = "Run it where an NVIDIA GPU with 24 GB is, or take --checkpoint demo."
         return Finding("gpu", WRONG, f"{said} PersonaPlex cannot talk on a CPU.", mend)
     return Finding("gpu", NOTE, f"{said} The trained miniature, a toy, answers on the CPU.")
+
+
+def _mend_driver(seen: Gpu) -> str:
+    if "too old" in seen.error:
+        least = LEAST_DRIVERS.get((seen.built_for or "").split(".")[0], "a newer one")
+        return f"Install NVIDIA's driver {least} or newer, then restart the machine."
+    return "See that nvidia-smi lists the GPU; start a container with --gpus all; unset CUDA_VISIBLE_DEVICES."
 
 
 def _arch(seen: Gpu, build: str) -> Finding:

@@ -78,6 +78,12 @@ def test_a_driver_too_old_for_torch_is_named_with_the_one_needed() -> None:
     assert "470.1.2" in wrong.sentence and "too old" in wrong.sentence and "driver 525 or newer" in wrong.mend
 
 
+def test_a_driver_that_shows_no_gpu_is_looked_into() -> None:
+    seen = Gpu("2.9.1", "12.8", (), "570.1.1", "No CUDA GPUs are available")
+    wrong = _wrong(checks.gpu(seen, needed=False))
+    assert "No CUDA GPUs are available" in wrong.sentence and "--gpus all" in wrong.mend
+
+
 def test_a_torch_without_cuda_beside_a_driver_is_wrong() -> None:
     wrong = _wrong(checks.gpu(Gpu("2.9.1+cpu", None, (), "570.1.1"), needed=False))
     assert "built for the CPU only" in wrong.sentence and wrong.mend == checks.INSTALL
