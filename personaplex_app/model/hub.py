@@ -117,6 +117,8 @@ def _refusal(error: Exception, wanted: str, mend: str, missing: list[str]) -> st
 
 def _download(files: list[HubFile], token: str, report: Report) -> None:
     for index, file in enumerate(files, start=1):
+        if cached_file(file.name, file.commit) is not None:
+            continue
         what = f"Fetching {file.name} ({index} of {len(files)})"
         report(f"{what} from {REPOSITORY} ...")
         fetch_file(file, token, what, report)

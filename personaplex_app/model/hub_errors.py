@@ -101,6 +101,8 @@ def _line_sentence(error: Exception) -> str | None:
         return f"The proxy does not lead to the Hub; check HTTPS_PROXY: {_text(error)}"
     if is_broken_line(error):
         return f"The connection to the Hub broke{_by_endpoint()}. Start again; what is here is kept and goes on."
+    if isinstance(error, http.JSONDecodeError):
+        return f"What answered is not the Hub{_by_endpoint()}; a proxy or a log-in page may stand before it."
     if "Consistency check failed" in str(error):
         return (
             "The Hub sent a file of another length than it had said. Start again; if that stays so, see " + STATUS_PAGE

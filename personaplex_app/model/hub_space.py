@@ -12,7 +12,7 @@ from personaplex_app.model.disk import free_bytes
 from personaplex_app.model.hub_files import RELEASED_BYTES, REPOSITORY, HubFile, cache_folder
 
 ADVISED_BYTES = 50_000_000_000
-SPARE_BYTES = 200_000_000  # for the file system, and for what else writes meanwhile
+SPARE_SHARE = 50  # a fiftieth more: for the file system, and for what else writes meanwhile
 
 
 def check_space(files: list[HubFile], report: Report) -> None:
@@ -22,10 +22,11 @@ def check_space(files: list[HubFile], report: Report) -> None:
         return
     folder, free, needed = cache_folder(), free_bytes(cache_folder()), total - here
     all_of_it = f"{size_words(total)} in all" + (f", {size_words(here)} of it here" if here else "")
-    if free < needed + SPARE_BYTES:
+    lacking = needed + needed // SPARE_SHARE - free
+    if lacking > 0:
         raise InvalidInput(
             f"The disk is too small: {size_words(needed)} are still to be fetched ({all_of_it}), and in {folder} "
-            f"{size_words(free)} are free. Free {size_words(needed + SPARE_BYTES - free)}, or set HF_HOME to a folder "
+            f"{size_words(free)} are free. Free {size_words(lacking)}, or set HF_HOME to a folder "
             f"on a larger disk; {size_words(ADVISED_BYTES)} are advised."
         )
     report(f"Fetching {len(files)} files from {REPOSITORY}: {all_of_it}")
@@ -36,7 +37,7 @@ def check_space(files: list[HubFile], report: Report) -> None:
 def shortage_words() -> str:
     """What is to be said of the disk while the Hub cannot be asked for sizes; empty where all would fit."""
     free = free_bytes(cache_folder())
-    if free >= RELEASED_BYTES + SPARE_BYTES:
+    if free >= RELEASED_BYTES + RELEASED_BYTES // SPARE_SHARE:
         return ""
     needed = f"All files take {size_words(RELEASED_BYTES)}, and {size_words(free)} are free in {cache_folder()}"
     return f" {needed}: set HF_HOME to a folder on a larger disk; {size_words(ADVISED_BYTES)} are advised."

@@ -181,6 +181,13 @@ def test_a_revision_that_does_not_exist(place: Place) -> None:
     )
 
 
+def test_a_page_of_somebody_else_is_no_hub(place: Place) -> None:
+    place.hub.refuse = {"api": (200, {"Content-Type": "text/html"})}
+    assert place.refused() == (
+        f"What answered is not the Hub (HF_ENDPOINT is {place.hub.url}); a proxy or a log-in page may stand before it."
+    )
+
+
 def test_a_pinned_commit_that_the_hub_has_no_more(place: Place) -> None:
     place.fetch()
     shutil.rmtree(place.home)

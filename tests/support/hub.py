@@ -56,7 +56,7 @@ class FakeHub:
         names: branches and commits by name. refuse: status and headers for the API or for files, by `api` or `files`.
         sizes: what is said of a file's size where that is not the truth. served: contents sent instead of the true.
         breaks: after how many bytes of a file its next answers break off, one after another; -1 for not at all.
-        slow: how many seconds a file takes, sent in ten pieces.
+        extra: more headers of a file's answers. slow: how many seconds a file takes, sent in ten pieces.
     """
 
     files: dict[str, bytes]
@@ -65,6 +65,7 @@ class FakeHub:
     sizes: dict[str, int] = field(default_factory=dict)
     served: dict[str, bytes] = field(default_factory=dict)
     breaks: dict[str, list[int]] = field(default_factory=dict)
+    extra: dict[str, dict[str, str]] = field(default_factory=dict)
     slow: dict[str, float] = field(default_factory=dict)
     asked: list[Asked] = field(default_factory=list)
     url: str = ""
@@ -110,7 +111,7 @@ class FakeHub:
         headers = {"ETag": f'"{etag_of(file, self.files[file])}"', "X-Repo-Commit": commit, "Accept-Ranges": "bytes"}
         if file in self.sizes:
             headers["X-Linked-Size"] = str(self.sizes[file])
-        return 200, headers, self.served.get(file, self.files[file])
+        return 200, headers | self.extra.get(file, {}), self.served.get(file, self.files[file])
 
 
 def _make_handler(hub: FakeHub) -> type[BaseHTTPRequestHandler]:
