@@ -31,6 +31,7 @@ from personaplex_app.model.stand_in_numbers import (
     language_slots,
     language_spread,
     number_blocks,
+    number_pool,
 )
 from personaplex_app.model.stand_in_voices import archive_size_bytes, write_voices
 
@@ -146,16 +147,18 @@ def _write(folder: Path, stand_in: StandIn, seed: int, cache: Path, report: Repo
     codec, language = codec_slots(config), language_slots(config.language)
     progress = ByteProgress("Writing", sum(slot.size_bytes for slot in codec + language), report)
 
-    def codec_blocks(slot: TensorSlot) -> Iterator[memoryview]:
-        return number_blocks(slot, codec_spread(slot), seed)
+    with number_pool() as pool:
 
-    def language_blocks(slot: TensorSlot) -> Iterator[memoryview]:
-        return number_blocks(slot, language_spread(slot), seed)
+        def codec_blocks(slot: TensorSlot) -> Iterator[memoryview]:
+            return number_blocks(slot, codec_spread(slot), seed, pool)
 
-    report(f"Writing {CODEC_FILE}, {size_words(file_size_bytes(codec))}")
-    write_tensors(folder / CODEC_FILE, codec, codec_blocks, progress.add)
-    report(f"Writing {WEIGHTS_FILE}, {size_words(file_size_bytes(language))}")
-    write_tensors(folder / WEIGHTS_FILE, language, language_blocks, progress.add)
+        def language_blocks(slot: TensorSlot) -> Iterator[memoryview]:
+            return number_blocks(slot, language_spread(slot), seed, pool)
+
+        report(f"Writing {CODEC_FILE}, {size_words(file_size_bytes(codec))}")
+        write_tensors(folder / CODEC_FILE, codec, codec_blocks, progress.add)
+        report(f"Writing {WEIGHTS_FILE}, {size_words(file_size_bytes(language))}")
+        write_tensors(folder / WEIGHTS_FILE, language, language_blocks, progress.add)
     report(f"Writing {VOICES_ARCHIVE}")
     write_voices(folder / VOICES_ARCHIVE, folder / WEIGHTS_FILE, config, seed)
 

@@ -1,7 +1,7 @@
 """Random numbers for a stand-in's tensors: which spread each has, and its bytes by seed, block by block.
 
-In: a tensor's slot, a seed. Out: its bytes. The same seed gives the same bytes; a tensor's depend on its name, not on
-what was made before it.
+In: a tensor's slot, a seed. Out: its bytes. The same seed gives the same bytes, whatever was made before and however
+many threads make them.
 Must not know: files, directories.
 """
 
@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import math
+import os
+from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 
 import numpy as np
 import torch
@@ -20,12 +23,19 @@ from personaplex_app.model.checkpoint import file_tensors
 from personaplex_app.model.config import CODEBOOKS, CheckpointConfig, LanguageConfig
 from personaplex_app.model.safetensors_writer import TensorSlot
 
-BLOCK_NUMBERS = 1 << 22  # 16 MB as float32
+BLOCK_NUMBERS = 1 << 21  # 8 MB as float32
+BLOCKS_AHEAD = 12
+MOST_THREADS = 8
 STACKED_STEPS = 16
 _LAYER_SCALE = 0.01
 _CODEBOOK_DEVIATION = 0.1  # about what the encoder gives for speech
 _LOUDNESS = 0.25  # of the decoder's last layer
 _OLD_NAMES = (("self_attn.in_projs.0.weight", "self_attn.in_proj_weight"), ("out_projs.0.weight", "out_proj.weight"))
+
+
+def number_pool() -> ThreadPoolExecutor:
+    """As many threads as there are cores, eight at most; numpy lets them run at once."""
+    return ThreadPoolExecutor(min(MOST_THREADS, len(os.sched_getaffinity(0))), "stand-in")
 
 
 def language_slots(config: LanguageConfig) -> list[TensorSlot]:
@@ -70,18 +80,29 @@ def codec_spread(slot: TensorSlot) -> tuple[float, float]:
     return 0.0, loudness * math.prod(shape[1:]) ** -0.5
 
 
-def number_blocks(slot: TensorSlot, spread: tuple[float, float], seed: int) -> Iterator[memoryview]:
-    """The tensor's bytes: normal numbers of this mean and deviation, in blocks of `BLOCK_NUMBERS`."""
+def number_blocks(slot: TensorSlot, spread: tuple[float, float], seed: int, pool: Executor) -> Iterator[memoryview]:
+    """The tensor's bytes in blocks of `BLOCK_NUMBERS`: normal numbers of this mean and deviation.
+
+    Each block has a generator of its own, so the pool's threads make several at once, `BLOCKS_AHEAD` at most.
+    """
+    sizes = [min(BLOCK_NUMBERS, slot.count - start) for start in range(0, slot.count, BLOCK_NUMBERS)]
+    waiting: deque[Future[memoryview]] = deque()
+    for index, count in enumerate(sizes):
+        waiting.append(pool.submit(_block, slot, spread, seed, index, count))
+        if len(waiting) == BLOCKS_AHEAD:
+            yield waiting.popleft().result()
+    while waiting:
+        yield waiting.popleft().result()
+
+
+def _block(slot: TensorSlot, spread: tuple[float, float], seed: int, index: int, count: int) -> memoryview:
     mean, deviation = spread
-    generator = generator_for(slot.name, seed)
-    for start in range(0, slot.count, BLOCK_NUMBERS):
-        count = min(BLOCK_NUMBERS, slot.count - start)
-        if deviation:
-            numbers = generator.standard_normal(count, dtype=np.float32)
-            numbers *= np.float32(deviation)
-        else:
-            numbers = np.full(count, mean, dtype=np.float32)
-        yield _packed(numbers, slot.dtype)
+    if deviation:
+        numbers = generator_for(f"{slot.name} {index}", seed).standard_normal(count, dtype=np.float32)
+        numbers *= np.float32(deviation)
+    else:
+        numbers = np.full(count, mean, dtype=np.float32)
+    return bfloat16_bits(numbers).data if slot.dtype == "BF16" else numbers.data
 
 
 def generator_for(name: str, seed: int) -> np.random.Generator:
@@ -90,7 +111,12 @@ def generator_for(name: str, seed: int) -> np.random.Generator:
     return np.random.Generator(np.random.SFC64(np.random.SeedSequence([seed, *words.tolist()])))
 
 
-def _packed(numbers: NDArray[np.float32], dtype: str) -> memoryview:
-    if dtype == "BF16":
-        return torch.from_numpy(numbers).bfloat16().view(torch.int16).numpy().data
-    return numbers.data
+def bfloat16_bits(numbers: NDArray[np.float32]) -> NDArray[np.uint16]:
+    """float32 rounded to bfloat16, to the even neighbour in the middle; in place of torch's, which wants threads."""
+    whole = numbers.view(np.uint32)
+    bits = whole >> 16
+    bits &= 1
+    bits += 0x7FFF
+    bits += whole
+    bits >>= 16
+    return bits.astype(np.uint16)

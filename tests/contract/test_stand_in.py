@@ -7,6 +7,7 @@ import json
 import math
 import tarfile
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -23,12 +24,12 @@ from personaplex_app.model.codec import load_codec
 from personaplex_app.model.config import CheckpointConfig, LanguageConfig, read_config
 from personaplex_app.model.loading import Weights, load_weights
 from personaplex_app.model.prompts import VoicePrompt, plan_prompt
-from personaplex_app.model.safetensors_writer import file_size_bytes
+from personaplex_app.model.safetensors_writer import TensorSlot, file_size_bytes
 from personaplex_app.model.stand_in import FILES, full_stand_in, make_checkpoint, mini_stand_in
 from personaplex_app.model.stand_in_numbers import (
     BLOCK_NUMBERS,
+    bfloat16_bits,
     codec_slots,
-    codec_spread,
     language_slots,
     language_spread,
     number_blocks,
@@ -126,28 +127,37 @@ def test_the_spreads_keep_activations_near_unit_size(made: Path, weights: Weight
 def test_codes_follow_the_sound_and_what_is_decoded_is_not_loud(made: Path, fixtures: Path) -> None:
     checkpoint = open_checkpoint(made)
     codec = load_codec(checkpoint.codec, checkpoint.config, CPU, 1)
-    frames = torch.from_numpy(split_frames(read_sound(fixtures / "custom_voice.wav")[24_000:72_000]))
+    frames = torch.from_numpy(split_frames(read_sound(fixtures / "custom_voice.wav")[57_600:96_000]))
     codes = [codec.encode(frame[None]) for frame in frames]
     sound = torch.cat([codec.decode(code) for code in codes])
-    assert all(len(set(column.tolist())) > len(frames) // 3 for column in torch.cat(codes).T)
-    assert sound.isfinite().all() and 0.005 < sound.std() < 0.3
+    assert all(len(set(column.tolist())) > len(frames) // 2 for column in torch.cat(codes).T)
+    assert sound.isfinite().all() and 0.01 < sound.std() < 0.3
+
+
+def _numbers(slot: TensorSlot, seed: int, threads: int = 1, spread: tuple[float, float] = (0.0, 1.0)) -> list[bytes]:
+    with ThreadPoolExecutor(threads) as pool:
+        return [block.tobytes() for block in number_blocks(slot, spread, seed, pool)]
 
 
 def test_blocks_are_small_and_one_after_another_the_tensor() -> None:
     slot = max(language_slots(LanguageConfig(layers=1)), key=lambda slot: slot.count)
-    sizes = [len(block.cast("B")) for block in number_blocks(slot, (1.0, 0.0), 0)]
+    sizes = [len(block) for block in _numbers(slot, 0, 2, (1.0, 0.0))]
     assert max(sizes) == 2 * BLOCK_NUMBERS < 10_000_000 < sum(sizes) == slot.size_bytes
 
 
-def test_numbers_depend_on_the_tensor_s_name_and_the_seed() -> None:
-    first, second = language_slots(mini_stand_in().config.language)[1:3]
+def test_numbers_depend_on_the_tensor_s_name_and_the_seed_and_on_no_thread() -> None:
+    first, second = (TensorSlot(name, "BF16", (3, BLOCK_NUMBERS)) for name in ("first", "second"))
+    blocks = _numbers(first, 1)
+    assert blocks == _numbers(first, 1, 4) and len(set(blocks)) == 3
+    assert len({*blocks, *_numbers(first, 2), *_numbers(second, 1)}) == 9
 
-    def numbers(slot: object, seed: int) -> bytes:
-        return b"".join(block.tobytes() for block in number_blocks(slot, (0.0, 1.0), seed))  # type: ignore[arg-type]
 
-    assert numbers(first, 1) == numbers(first, 1)
-    assert len({numbers(first, 1), numbers(first, 2), numbers(second, 1)}) == 3
-    assert codec_spread(codec_slots(mini_stand_in().config)[0])[1] > 0
+def test_rounding_is_torch_s() -> None:
+    numbers = np.random.default_rng(1).standard_normal(100_000, dtype=np.float32)
+    halves = np.array([1 + 2**-8, 1 + 3 * 2**-8, -1 - 2**-8, 0.0, -0.0], dtype=np.float32)
+    for given in (numbers, halves):
+        theirs = torch.from_numpy(given.copy()).bfloat16().view(torch.int16).numpy().view(np.uint16)
+        np.testing.assert_array_equal(bfloat16_bits(given), theirs)
 
 
 def test_all_eighteen_official_voices_are_there_in_the_released_format(made: Path) -> None:
