@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import json
+import shlex
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -102,7 +103,7 @@ def _check_empty(directory: Path) -> None:
     if UNFINISHED in held:
         raise InvalidInput(
             f"{directory} holds the rest of an interrupted make-checkpoint. If none is writing there now, delete the "
-            f"directory and start again: rm -r {directory}"
+            f"directory and start again: rm -r {shlex.quote(str(directory))}"
         )
     if held:
         raise InvalidInput(f"{directory} holds something already ({held[0]}); name a new directory or delete this one.")
