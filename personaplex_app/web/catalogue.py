@@ -50,8 +50,8 @@ class Catalogue:
     notice: str = REAL_NOTICE
 
     def saying(self, fact: str) -> Catalogue:
-        """The same, with one more fact behind the notice."""
-        return replace(self, notice=f"{self.notice} {fact}".strip())
+        """The same, with one more fact below the notice."""
+        return replace(self, notice=f"{self.notice}\n\n{fact}".strip())
 
     @property
     def voice_choices(self) -> list[tuple[str, str]]:

@@ -20,6 +20,7 @@ from personaplex_app.thread_names import name_thread
 
 MOST_KNOCKING = 2048
 CLOSE_SECONDS = 5.0
+LOOK_SECONDS = 0.02
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -44,16 +45,20 @@ class ThreadedServer(uvicorn.Server):
 
     Args:
         listening: is closed with the server. thread_name: as `top -H` shows it.
-        options: of `uvicorn.Config`.
+        patience_seconds: how long, at the end, those who were let in already may take to ask. options: of
+            `uvicorn.Config`.
 
     Attributes:
         loop: the event loop that the application runs on, once it runs.
     """
 
-    def __init__(self, app: Any, listening: socket.socket, thread_name: str, **options: Any) -> None:
+    def __init__(
+        self, app: Any, listening: socket.socket, thread_name: str, patience_seconds: float = 0.0, **options: Any
+    ) -> None:
         super().__init__(uvicorn.Config(app, **{"log_level": "warning", **options}))
         self.loop: asyncio.AbstractEventLoop | None = None
         self._listening = listening
+        self._patience_seconds = patience_seconds
         self._known = threading.Event()  # whether it runs or has failed
         self._thread = threading.Thread(target=self._live, name=thread_name, daemon=True)
 
@@ -86,3 +91,14 @@ class ThreadedServer(uvicorn.Server):
         self.loop = asyncio.get_running_loop()
         await super().startup(sockets)
         self._known.set()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """uvicorn's; lets nobody in any more, and would hang up on those who are in and have not asked yet."""
+        if self._patience_seconds:
+            loop = asyncio.get_running_loop()
+            loop.remove_reader(self._listening)
+            until = loop.time() + self._patience_seconds
+            await asyncio.sleep(LOOK_SECONDS)  # whoever was let in a moment ago becomes a connection
+            while self.server_state.connections and loop.time() < until:
+                await asyncio.sleep(LOOK_SECONDS)
+        await super().shutdown(sockets)

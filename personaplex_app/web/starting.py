@@ -38,6 +38,8 @@ WATCHED_SECONDS = 4.0  # a page that has not looked for so long is gone
 NOT_YET = 503
 # No connection is kept: it would have to be cut when the real server takes over. A socket is refused like all else.
 PLAIN: dict[str, Any] = {
+    "patience_seconds": 0.5,
+    "loop": "asyncio",
     "lifespan": "off",
     "ws": "none",
     "headers": [("connection", "close")],

@@ -82,7 +82,7 @@ def test_the_measured_step_is_told_with_what_it_means(step_ms: float, words: str
     assert speed_words(step_ms) == words
 
 
-def test_facts_stand_behind_the_notice() -> None:
+def test_facts_stand_below_the_notice() -> None:
     catalogue = Catalogue(PERSONAS, ("NATF0",)).saying("One fact.")
-    assert catalogue.notice == f"{REAL_NOTICE} One fact." and catalogue.saying("").notice == catalogue.notice
+    assert catalogue.notice == f"{REAL_NOTICE}\n\nOne fact." and catalogue.saying("").notice == catalogue.notice
     assert catalogue.voices == ("NATF0",)
