@@ -25,7 +25,7 @@ def add_make_checkpoint(commands: Any) -> None:
     """Adds the subcommand with its flags."""
     parser = commands.add_parser("make-checkpoint", help="random weights in the released layout, for trials")
     parser.add_argument("directory", type=Path, metavar="DIR", help="a new directory, or an empty one")
-    parser.add_argument("--size", choices=SIZES, default="full", help="full: 17 GB; mini: 20 MB (default: full)")
+    parser.add_argument("--size", choices=SIZES, default="full", help="full: 17 GB; mini: 12 MB (default: full)")
     parser.add_argument("--seed", default="0", help="a whole number; empty or -1 draws one (default: 0)")
     parser.set_defaults(run=run_make_checkpoint)
 

@@ -38,7 +38,7 @@ from personaplex_app.model.stand_in_voices import archive_size_bytes, write_voic
 
 UNFINISHED = ".unfinished"
 FILES = (CONFIG_FILE, TOKENIZER_FILE, VOICES_ARCHIVE, CODEC_FILE, WEIGHTS_FILE)  # in the order they get their names
-SMALL_FILES_BYTES = 8 * 10**6  # tokenizer and configuration, rounded up
+SMALL_FILES_BYTES = 2 * 10**6  # tokenizer and configuration, rounded up
 LARGE_BYTES = 10**9
 _MINI_CONFIG = Path(__file__).parents[1] / "checkpoints" / "mini" / CONFIG_FILE
 _NOTE = "random weights for loading, memory and speed; not PersonaPlex"

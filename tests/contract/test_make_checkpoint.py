@@ -95,7 +95,7 @@ def test_a_disk_too_small_is_told_with_numbers_before_the_first_byte(
         "on a larger disk, or take --size mini."
     )
     monkeypatch.setattr(room, "free_bytes", lambda path: 3_100_000)
-    with pytest.raises(InvalidInput, match=r"takes 19.5 MB.*larger disk\.$"):
+    with pytest.raises(InvalidInput, match=r"takes 13.5 MB.*larger disk\.$"):
         _make(tmp_path / "a" / "b")
     assert list(tmp_path.iterdir()) == []
 
