@@ -91,7 +91,7 @@ def test_a_disk_too_small_is_told_with_numbers_before_the_first_byte(
     with pytest.raises(InvalidInput) as refused:
         make_checkpoint(tmp_path / "a" / "b", full_stand_in(), 0, tmp_path, lambda line: None)
     assert refused.value.sentence == (
-        f"The checkpoint takes 17.2 GB; where {tmp_path}/a/b lies, 3.10 GB are free. Free 14.1 GB or name a directory "
+        f"The checkpoint takes 17.1 GB; where {tmp_path}/a/b lies, 3.10 GB are free. Free 14.0 GB or name a directory "
         "on a larger disk, or take --size mini."
     )
     monkeypatch.setattr(room, "free_bytes", lambda path: 3_100_000)
