@@ -6,17 +6,17 @@ Must not know: how any part works inside.
 
 from __future__ import annotations
 
+import gc
 import logging
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 
 from personaplex_app.audio import FRAME_MS
-from personaplex_app.errors import InvalidInput
+from personaplex_app.errors import InvalidInput, PersonaplexError
 from personaplex_app.layouts import Setting, settle
 from personaplex_app.model.card import hold_memory
-from personaplex_app.model.codec import Codec
 from personaplex_app.model.config import CheckpointConfig
 from personaplex_app.model.frame_time import measured_frame_ms
 from personaplex_app.model.loading import Weights
@@ -41,6 +41,9 @@ from personaplex_app.sources import (
     pick_checkpoint,
     pick_device,
 )
+
+if TYPE_CHECKING:
+    from personaplex_app.model.fast.codec import FastCodec
 
 __all__ = [
     "HUB",
@@ -83,19 +86,22 @@ def build_stepper(choice: EngineChoice, report: Report = lambda line: None) -> S
 
 def _stepper(source: Source, setting: Setting, device: torch.device, report: Report) -> SpeechStepper:
     """The fast stepper where there is a GPU for it, else, and where it fails, moshi's modules step by step."""
-    tokenizer = source.tokenizer()
-    codec = source.codec(device, setting.slots)
-    voices = source.voices()
-    weights = _weights(source, setting, device)
-    remark = ""
+    tokenizer, voices = source.tokenizer(), source.voices()
+    weights, remark = None, ""
     if setting.fast:
         try:
-            return _fast_stepper(source.config, setting, weights, codec, tokenizer, voices)
+            fast_codec = _fast_codec(source, setting, device)  # moshi's modules are gone when the weights come
+            weights = _weights(source, setting, device)
+            return _fast_stepper(source.config, setting, weights, fast_codec, tokenizer, voices)
+        except PersonaplexError:
+            raise
         except Exception as error:
             if is_out_of_memory(error):
                 raise
             remark = _without_kernels(error, setting)
             report(remark)
+    codec = source.codec(device, setting.slots)
+    weights = weights or _weights(source, setting, device)
     stepper = SpeechStepper(weights, codec, tokenizer, source.config, voices)
     stepper.remark = remark
     if not setting.fast:
@@ -109,8 +115,25 @@ def _weights(source: Source, setting: Setting, device: torch.device) -> Weights:
     return source.weights(device, setting.dtype, setting.quantization)
 
 
+def _fast_codec(source: Source, setting: Setting, device: torch.device) -> FastCodec:
+    """The codec in kernels of our own; its modules leave no memory taken. Raises where it cannot run."""
+    from personaplex_app.model.fast.codec import FastCodec
+    from personaplex_app.model.fast.language import bucket_for
+
+    codec = FastCodec.of(source.codec(device, setting.slots), bucket_for(setting.slots))
+    gc.collect()  # modules refer to each other
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+    return codec
+
+
 def _fast_stepper(
-    config: CheckpointConfig, setting: Setting, weights: Weights, codec: Codec, tokenizer: Tokenizer, voices: VoiceShelf
+    config: CheckpointConfig,
+    setting: Setting,
+    weights: Weights,
+    codec: FastCodec,
+    tokenizer: Tokenizer,
+    voices: VoiceShelf,
 ) -> SpeechStepper:
     """Raises where Triton or the GPU cannot do it."""
     from personaplex_app.model.fast.prompt_states import PromptStates

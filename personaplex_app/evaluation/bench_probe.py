@@ -47,8 +47,9 @@ class Probe:
 
     def weights_bytes(self) -> int | None:
         """Memory of all weights, codec included."""
-        owners = [(getattr(self._stepper, one, None), two) for one, two in (("language", "weights"), ("codec", "mimi"))]
-        parts = [getattr(owner, name, None) for owner, name in owners]
+        codec = getattr(self._stepper, "codec", None)
+        mimi = getattr(codec, "mimi", None) or getattr(getattr(codec, "step", None), "weights", None)
+        parts = [getattr(getattr(self._stepper, "language", None), "weights", None), mimi]
         return None if any(part is None for part in parts) else tensor_bytes(parts)
 
     def with_noise(self, saved: Any, positions: int) -> Any | None:

@@ -26,6 +26,7 @@ GROUP_COLUMNS = 128
 INNER_TILES = 8  # how tinygemm wants its weights laid out
 PIECE_ROWS = 2048  # quantized at a time, so that loading needs little room beside the weights
 HIGHEST = 127
+SMALLEST_SCALE = 1e-12  # torchao's own bound is coarser than the steps of real weights in bfloat16
 
 
 @dataclass(frozen=True)
@@ -87,10 +88,10 @@ class Int8Linear(QuantizedLinear):
         """Quantizes [N, K], some rows at a time."""
         primitives = _torchao("quant_primitives")
         for first in range(0, len(source), PIECE_ROWS):
-            piece = source[first : first + PIECE_ROWS].to(self.values.device)
+            piece = source[first : first + PIECE_ROWS].to(self.values.device, torch.float32)
             block, ends = (1, self.in_features), (-HIGHEST, HIGHEST)
             scales, zeros = primitives.choose_qparams_affine(
-                piece, primitives.MappingType.SYMMETRIC, block, torch.int8, *ends, scale_dtype=torch.float32
+                piece, primitives.MappingType.SYMMETRIC, block, torch.int8, *ends, eps=SMALLEST_SCALE
             )
             rounded = primitives.quantize_affine(piece, block, scales, zeros, torch.int8, *ends)
             self.values[first : first + len(piece)] = rounded

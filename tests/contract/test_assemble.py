@@ -50,6 +50,7 @@ def planned(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> Iterator[Setting]:
     setting = Setting(3, torch.float32, cache=torch.int8, fast=True, plan=plan)
     monkeypatch.setattr(assemble, "settle", lambda *_: setting)
     monkeypatch.setattr(fast_stepper, "FastStepper", StandIn)
+    monkeypatch.setattr(assemble, "_fast_codec", lambda source, setting, device: source.codec(device, setting.slots))
     monkeypatch.setattr(StandIn, "failure", None)
     monkeypatch.setattr("personaplex_app.model.rehearsal.rehearse", lambda stepper: 31.4)
     yield setting

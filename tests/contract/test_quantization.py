@@ -27,11 +27,13 @@ def _matrix(rows: int, columns: int) -> torch.Tensor:
     return torch.randn(rows, columns, generator=generator) * torch.logspace(-3, 1, rows)[:, None]
 
 
-def test_eight_bits_are_half_a_step_from_each_weight_in_every_row() -> None:
-    source = _matrix(PIECE_ROWS + 3, 64)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_eight_bits_are_half_a_step_from_each_weight_in_every_row(dtype: torch.dtype) -> None:
+    source = _matrix(PIECE_ROWS + 3, 64).to(dtype)
     linear = Int8Linear(64, len(source))
     linear.allocate(CPU)
     linear.fill(source)
+    source = source.float()
     steps = source.abs().amax(1, keepdim=True) / 127
     assert isinstance(linear.weight, Int8Matrix) and linear.values.abs().max() == 127
     assert ((linear.weight.dense(torch.float32) - source).abs() <= 0.501 * steps).all()

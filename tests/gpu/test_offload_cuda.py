@@ -176,7 +176,7 @@ def test_the_full_size_runs_in_8_gib(cache_outside_home: Path, capsys: pytest.Ca
     needed = gpu_bytes_needed(language, torch.bfloat16, language.layers - streamed)
     scratch = 2 * 2 * language.hidden * language.dim  # the stand-in's numbers are made on the GPU, a tensor at a time
     assert 0 < streamed < language.layers and needed <= weights_may_take
-    assert needed <= loaded_bytes <= needed + scratch + (1 << 20)
+    assert needed <= loaded_bytes <= needed + scratch + (1 << 27)  # what the allocator rounds up
     assert host_bytes <= streamed_bytes + GIB
 
     codec = random_codec(config, CUDA, 1)

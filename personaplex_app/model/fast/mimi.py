@@ -37,13 +37,13 @@ class MimiStep:
     def another(self, slots: int) -> MimiStep:
         """A step with rows of its own over the same weights."""
         twin = MimiStep.__new__(MimiStep)
-        twin._start(self._weights, slots)
+        twin._start(self.weights, slots)
         return twin
 
     @torch.no_grad()
     def _start(self, weights: MimiWeights, slots: int) -> None:
         self.slots = slots
-        self._weights = weights
+        self.weights = weights
         self._encode, self._decode = _directions(weights, slots)
 
     @torch.inference_mode()

@@ -111,7 +111,7 @@ def linear_int8(
     (b, width), rows = x.shape, matrix.values.shape[0]
     outputs = rows // 2 if gated else rows
     y = torch.empty((b, outputs), dtype=x.dtype, device=x.device)
-    if b == 1 and residual is not None:
+    if b == 1 and residual is not None and not gated:
         block_k = min(1024, triton.next_power_of_2(width))
         _one_row[(triton.cdiv(outputs, 2),)](
             x, matrix.values, matrix.scales, residual, y, width, outputs, BLOCK_N=2, BLOCK_K=block_k, num_warps=2

@@ -21,11 +21,12 @@ from personaplex_app.model.fast.language import BUCKETS, FastLanguageModel, buck
 from personaplex_app.model.language import LanguageModel
 from personaplex_app.model.loading import Weights
 from personaplex_app.model.prompts import plan_prompt
-from personaplex_app.model.stepper import WARM_UP_TOKENS, Opening, SpeechStepper, Step
+from personaplex_app.model.stepper import Opening, SpeechStepper, Step
 from personaplex_app.model.tokenizer import Tokenizer
 from personaplex_app.model.voice_file import VoiceShelf
 
 TOKENS = 1 + CODEBOOKS
+WARM_UP_TOKENS = (0, 10, 25, 50, 100, 200)  # prompts that end in pieces of different sizes
 USUAL = (SamplingSettings(repetition_penalty=1.1), SamplingSettings(repetition_penalty=1.1, text_top_k=0))
 
 
@@ -33,25 +34,29 @@ class FastStepper(SpeechStepper):
     """As `SpeechStepper`, for a CUDA GPU.
 
     Args:
-        cache: element type of the past; `torch.int8` halves it. Raises where Triton or the GPU cannot do it.
+        codec: a fast one has as many rows as the slots' bucket.
+        cache: element type of the past; `torch.int8` halves it.
+
+    Raises where Triton or the GPU cannot do it.
     """
 
     def __init__(
         self,
         weights: Weights,
-        codec: Codec,
+        codec: Codec | FastCodec,
         tokenizer: Tokenizer,
         config: CheckpointConfig,
         voices: VoiceShelf,
         cache: torch.dtype | None = None,
     ) -> None:
         self._cache = cache
-        super().__init__(weights, codec, tokenizer, config, voices)
+        super().__init__(weights, cast("Codec", codec), tokenizer, config, voices)
 
-    def _join_parts(self, weights: Weights, codec: Codec) -> None:
+    def _join_parts(self, weights: Weights, codec: Codec | FastCodec) -> None:
         fast = FastLanguageModel(weights, codec.slots, self._cache, recorded=False)
         self.language = cast("LanguageModel", fast)
-        self.codec = cast("Codec", FastCodec.of(codec, bucket_for(codec.slots)))
+        made = codec if isinstance(codec, FastCodec) else FastCodec.of(codec, bucket_for(codec.slots))
+        self.codec = cast("Codec", made)
         self._frame = FrameRunner(fast, cast("FastCodec", self.codec))
 
     def _warm_up(self) -> None:
@@ -63,10 +68,9 @@ class FastStepper(SpeechStepper):
         for tokens in WARM_UP_TOKENS:
             self.language.prime(0, plan_prompt(None, [TEXT_PADDING] * tokens, self.config), SamplingSettings(), 0)
             self.step({0: silence()})
-        for slot in range(self.slots):
-            self.release(slot)
-        cast("FastLanguageModel", self.language).pool.trim()
-        torch.cuda.empty_cache()
+            self.release(0)
+            cast("FastLanguageModel", self.language).pool.trim()
+            torch.cuda.empty_cache()
 
     def prime(self, slot: int, opening: Opening) -> None:
         """Forces the opening's prompt into a slot; the next step answers its user's first frame."""
@@ -86,15 +90,10 @@ class FastStepper(SpeechStepper):
     def step(self, heard: Mapping[int, Pcm]) -> dict[int, Step]:
         """One frame for every slot in `heard` (slot -> float32 [1920]); the other slots rest."""
         live = [slot in heard for slot in range(self.slots)]
-        sound, numbers = self._frame.run(heard, live)
-        tokens = numbers.astype("int64")
+        shared, numbers = self._frame.run(heard, live)
+        sound, tokens = shared.copy(), numbers.astype("int64")  # once for all: the next frame overwrites what was read
+        said, heard_codes = tokens[:, :TOKENS], tokens[:, TOKENS : TOKENS + CODEBOOKS]
+        text, healthy = tokens[:, 0].tolist(), tokens[:, -1].tolist()
         return {
-            slot: Step(
-                sound[slot].copy(),
-                int(tokens[slot, 0]),
-                tokens[slot, :TOKENS],
-                tokens[slot, TOKENS : TOKENS + CODEBOOKS],
-                bool(tokens[slot, -1]),
-            )
-            for slot in heard
+            slot: Step(sound[slot], text[slot], said[slot], heard_codes[slot], bool(healthy[slot])) for slot in heard
         }
