@@ -45,7 +45,7 @@ class Phase:
         if self.words == later.words:
             return True
         counted = self.fraction is not None and later.fraction is not None
-        return counted and _NUMBER.sub("#", self.words) == _NUMBER.sub("#", later.words)
+        return counted and _alike(self.words, later.words)
 
 
 @dataclass(frozen=True)
@@ -80,6 +80,11 @@ def shown(line: str) -> str:
     """One line of a text as a stranger may read it: without directories, tokens and logins."""
     text = " ".join(line.split())[:MOST_CHARACTERS]
     return _LOGIN.sub("", _TOKEN.sub("hf_…", _PATH.sub(r"\1", text)))
+
+
+def _alike(one: str, other: str) -> bool:
+    """Whether two lines differ in their numbers at most."""
+    return _NUMBER.sub("#", one) == _NUMBER.sub("#", other)
 
 
 def _fraction(text: str) -> float | None:
@@ -132,6 +137,9 @@ class Progress:
         return told
 
     def _keep(self, words: str, seconds: float | None) -> None:
+        """A fact that is told again with other numbers takes its own place."""
+        if seconds is None and self._done and self._done[-1][1] is None and _alike(self._done[-1][0], words):
+            self._done.pop()
         self._done = [*self._done, (words, seconds)][-MOST_DONE:]
 
     def fail(self, sentence: str) -> None:

@@ -115,6 +115,13 @@ def test_lines_that_differ_in_how_far_they_are_belong_together(progress: Progres
     assert progress.view.seconds == 0.0 and progress.view.done[-1] == ("Recording 3 of 3 graphs", 3.0)
 
 
+def test_a_fact_that_is_told_again_with_other_numbers_stands_there_once(progress: Progress, log: list[str]) -> None:
+    lines = ["One fact.", "The line broke at 1 GB.", "The line broke at 1.5 GB.", "Another fact."]
+    for line in lines:
+        progress.report(line)
+    assert [words for words, _ in progress.view.done] == [lines[0], lines[2], lines[3]] and log == lines
+
+
 def test_the_log_gets_every_phase_and_fact_but_only_a_line_in_ten_seconds_of_how_far(
     progress: Progress, clock: Clock, log: list[str]
 ) -> None:
