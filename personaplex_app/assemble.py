@@ -91,8 +91,8 @@ def _stepper(source: Source, setting: Setting, device: torch.device, report: Rep
     if setting.fast:
         try:
             fast_codec = _fast_codec(source, setting, device)  # moshi's modules are gone when the weights come
-            weights = _weights(source, setting, device)
-            return _fast_stepper(source.config, setting, weights, fast_codec, tokenizer, voices)
+            weights = _weights(source, setting, device, report)
+            return _fast_stepper(source.config, setting, weights, fast_codec, tokenizer, voices, report)
         except PersonaplexError:
             raise
         except Exception as error:
@@ -101,7 +101,7 @@ def _stepper(source: Source, setting: Setting, device: torch.device, report: Rep
             remark = _without_kernels(error, setting)
             report(remark)
     codec = source.codec(device, setting.slots)
-    weights = weights or _weights(source, setting, device)
+    weights = weights or _weights(source, setting, device, report)
     stepper = SpeechStepper(weights, codec, tokenizer, source.config, voices)
     stepper.remark = remark
     if not setting.fast:
@@ -109,10 +109,10 @@ def _stepper(source: Source, setting: Setting, device: torch.device, report: Rep
     return stepper
 
 
-def _weights(source: Source, setting: Setting, device: torch.device) -> Weights:
+def _weights(source: Source, setting: Setting, device: torch.device, report: Report) -> Weights:
     if setting.budget_bytes is not None:
-        return source.streamed_weights(device, setting.dtype, setting.budget_bytes)
-    return source.weights(device, setting.dtype, setting.quantization)
+        return source.streamed_weights(device, setting.dtype, setting.budget_bytes, report)
+    return source.weights(device, setting.dtype, setting.quantization, report)
 
 
 def _fast_codec(source: Source, setting: Setting, device: torch.device) -> FastCodec:
@@ -134,12 +134,13 @@ def _fast_stepper(
     codec: FastCodec,
     tokenizer: Tokenizer,
     voices: VoiceShelf,
+    report: Report,
 ) -> SpeechStepper:
     """Raises where Triton or the GPU cannot do it."""
     from personaplex_app.model.fast.prompt_states import PromptStates
     from personaplex_app.model.fast.stepper import FastStepper
 
-    stepper = FastStepper(weights, codec, tokenizer, config, voices, setting.cache)
+    stepper = FastStepper(weights, codec, tokenizer, config, voices, setting.cache, report)
     if setting.plan is not None:
         stepper.plan = setting.plan
         cast("Any", stepper.language).prompts = PromptStates(setting.plan.prompt_bytes)

@@ -2,10 +2,10 @@
 
 In: a card, a model's sizes, a layout. Out: bytes, milliseconds. Must not know: what is wished for, torch.
 
-Measured on one H200 (torch 2.11, random weights, windows full, 2026-11-30; the README's table has the runs): one call
-in bfloat16 6.7 ms a tick, of which the language step takes 5.2, the codec 0.67, the host 0.7; 128 calls with an 8-bit
-past 57 ms, of which the language step takes 49, the codec 5.9; the plain engine 15.5 ms for one call; 16.8 GiB
-allocated with one call, 117 with 128 and an 8-bit past.
+Measured on one H200 (torch 2.11, random weights, windows full, 2026-12-01; the README's table has the runs): in
+bfloat16 1 call 6.8 ms a tick (language step 5.3, codec 0.64, host 0.7), 64 calls 33.0; with an 8-bit past 8, 64 and 128
+calls 9.9, 23.4 and 38.4 ms (of the last the language step takes 32.4, the codec 5.8); one call with 8-bit weights 5.8,
+with 4-bit weights 5.8; the plain engine 15.5 for one call. 16.4 GiB allocated with one call, 115 with 128.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ CODEC_TRACK_BYTES = 6 * MIB  # a row's past columns in both directions, beside t
 
 # Time.
 WEIGHTS_REACH = 0.80  # of the bandwidth, by the matrix kernels
-PAST_REACH = {"model": 0.75, "int8": 0.55}  # by the attention kernel
+PAST_REACH = {"model": 0.92, "int8": 0.86}  # by the attention kernel
+QUANTIZED_MS = {"int8": 1.0, "int4": 1.7}  # what small kernels wait beside reading
+ROWS_MS = 1.5  # with two rows and more norms and gates are kernels of their own
 LAUNCH_MS = 0.9  # a step's waits between small kernels, most of them in the depth transformer's 8 steps
 PLAIN_LAUNCH_MS = 9.7  # the same with moshi's modules
 CODEC_MS = 0.6
@@ -146,4 +148,5 @@ def frame_ms(card: Card, sizes: ModelSizes, layout: Layout, positions: int | Non
     read_s = (weights / WEIGHTS_REACH + pasts / PAST_REACH[layout.kv_cache]) / card.bandwidth
     codec_s = slots * CODEC_ROW_FLOP / (card.float32 * CODEC_REACH)
     fixed_ms = (PLAIN_LAUNCH_MS if layout.plain else LAUNCH_MS) + CODEC_MS + HOST_MS + slots * HOST_ROW_MS
+    fixed_ms += QUANTIZED_MS.get(layout.precision, 0.0) + (ROWS_MS if slots > 1 else 0.0)
     return fixed_ms + 1000 * (read_s + codec_s)

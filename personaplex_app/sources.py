@@ -83,17 +83,27 @@ class Source:
         directory = None if self.checkpoint is None else self.checkpoint.directory
         return VoiceShelf(directory, self.cache / "voices", self.config)
 
-    def weights(self, device: torch.device, dtype: torch.dtype, quantization: Quantization = "none") -> Weights:
+    def weights(
+        self,
+        device: torch.device,
+        dtype: torch.dtype,
+        quantization: Quantization = "none",
+        report: Report = lambda line: None,
+    ) -> Weights:
         """Both transformers; raises InvalidInput for a tensor that cannot be used."""
         if self.checkpoint is None:
+            report("Making random weights ...")
             return random_weights(self.config.language, device, dtype, quantization=quantization)
-        return load_weights(self.checkpoint, device, dtype, quantization)
+        report("Loading weights ...")
+        return load_weights(self.checkpoint, device, dtype, quantization, report)
 
-    def streamed_weights(self, device: torch.device, dtype: torch.dtype, budget_bytes: int) -> Weights:
+    def streamed_weights(
+        self, device: torch.device, dtype: torch.dtype, budget_bytes: int, report: Report = lambda line: None
+    ) -> Weights:
         """The same with as many layers on the device as the budget holds; raises InvalidInput where it holds none."""
         if self.checkpoint is None:
             return random_offloaded(self.config.language, device, dtype, budget_bytes)
-        return load_offloaded(self.checkpoint, device, dtype, budget_bytes)
+        return load_offloaded(self.checkpoint, device, dtype, budget_bytes, report)
 
 
 def open_source(choice: EngineChoice, report: Report = lambda line: None) -> Source:

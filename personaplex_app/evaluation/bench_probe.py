@@ -61,8 +61,9 @@ class Probe:
         import torch
 
         used = min(positions, self.context)
-        past = torch.randn((*kv.shape[:3], used, kv.shape[4]), device=kv.device, dtype=torch.float32) * float(kv.std())
-        return replace(saved, language=replace(row, kv=past.to(kv.dtype), position=positions))
+        past = torch.empty((*kv.shape[:3], used, kv.shape[4]), device=kv.device, dtype=kv.dtype)
+        past.normal_(0.0, float(kv.float().std()))  # in place: a larger piece of memory would stay taken around it
+        return replace(saved, language=replace(row, kv=past, position=positions))
 
     def parts_apart(self, rows: int) -> dict[str, list[float]]:
         """A step's parts, each measured by itself, where the stepper can do that; a recorded step has no seams."""

@@ -6,6 +6,7 @@ Must not know: streaming state, prompts, sessions.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
@@ -16,6 +17,7 @@ from safetensors import safe_open
 from torch import Tensor, nn
 
 from personaplex_app.errors import InvalidInput
+from personaplex_app.model.byte_progress import ByteProgress, Report
 from personaplex_app.model.checkpoint import Checkpoint, Placement
 from personaplex_app.model.config import LanguageConfig
 from personaplex_app.model.quantization import Quantization, QuantizedLinear, make_quantized
@@ -74,15 +76,19 @@ def _joined(modules: nn.ModuleDict, config: LanguageConfig) -> Weights:
 
 @torch.inference_mode()
 def load_weights(
-    checkpoint: Checkpoint, device: torch.device, dtype: torch.dtype, quantization: Quantization = "none"
+    checkpoint: Checkpoint,
+    device: torch.device,
+    dtype: torch.dtype,
+    quantization: Quantization = "none",
+    report: Report = lambda line: None,
 ) -> Weights:
     """Reads a checkpoint tensor by tensor straight into the modules; the file's steps 8-15 are never read.
 
-    Raises InvalidInput where a tensor holds a number that is not finite.
+    Raises InvalidInput where a tensor holds a number that is not finite. `report` takes a line about a second.
     """
     config = checkpoint.config.language
     empty = _empty_modules(config, device, dtype, quantization)
-    for file, item in parts_of(checkpoint):
+    for file, item in parts_of(checkpoint, report):
         source = read_source(file, item)
         if item.target in empty.quantized:
             source = check_finite(source.to(device, dtype), item.source, checkpoint)
@@ -92,12 +98,21 @@ def load_weights(
     return _joined(empty.modules, config)
 
 
-def parts_of(checkpoint: Checkpoint) -> Iterator[tuple[Any, Placement]]:
+def parts_of(checkpoint: Checkpoint, report: Report = lambda line: None) -> Iterator[tuple[Any, Placement]]:
     """Every tensor to read, with the open file; opened anew for each part: what was read stays mapped till then."""
-    for _, items in groupby(checkpoint.placements(), lambda item: item.target.split(".")[:3]):
+    every = list(checkpoint.placements())
+    progress = ByteProgress("Loading weights", sum(_bytes_of(item) for item in every), report)
+    for _, items in groupby(every, lambda item: item.target.split(".")[:3]):
         with safe_open(checkpoint.weights, framework="pt") as file:
             for item in items:
                 yield file, item
+                progress.add(_bytes_of(item))
+
+
+def _bytes_of(item: Placement) -> int:
+    """What a placement reads, at two bytes a number as the released file has it."""
+    rows = item.shape[0] if item.rows is None else item.rows.stop - item.rows.start
+    return 2 * rows * math.prod(item.shape[1:])
 
 
 def read_source(file: Any, item: Placement) -> Tensor:

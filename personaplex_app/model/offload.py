@@ -13,6 +13,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
+from personaplex_app.model.byte_progress import Report
 from personaplex_app.model.checkpoint import Checkpoint
 from personaplex_app.model.config import LanguageConfig
 from personaplex_app.model.host_memory import available_bytes, lock_pages
@@ -47,7 +48,13 @@ def streamed_layers(weights: Weights) -> int:
 
 
 @torch.no_grad()
-def load_offloaded(checkpoint: Checkpoint, device: torch.device, dtype: torch.dtype, budget_bytes: int) -> Weights:
+def load_offloaded(
+    checkpoint: Checkpoint,
+    device: torch.device,
+    dtype: torch.dtype,
+    budget_bytes: int,
+    report: Report = lambda line: None,
+) -> Weights:
     """Reads a checkpoint with as many temporal layers on the device as the budget holds; the others stream.
 
     Args:
@@ -59,10 +66,10 @@ def load_offloaded(checkpoint: Checkpoint, device: torch.device, dtype: torch.dt
     config = checkpoint.config.language
     plan = _checked_plan(config, dtype, budget_bytes)
     if not plan.streamed:
-        return load_weights(checkpoint, device, dtype)
+        return load_weights(checkpoint, device, dtype, report=report)
     weights = _empty_weights(config, plan, device, dtype)
     parameters = _named_parameters(weights)
-    for file, item in parts_of(checkpoint):
+    for file, item in parts_of(checkpoint, report):
         fill_part(parameters[item.target], read_source(file, item), item, checkpoint)
     return weights
 

@@ -31,7 +31,7 @@ class StandIn(SpeechStepper):
 
     failure: Exception | None = None
 
-    def __init__(self, weights: Any, codec: Any, tokenizer: Any, config: Any, voices: Any, cache: Any) -> None:
+    def __init__(self, weights: Any, codec: Any, tokenizer: Any, config: Any, voices: Any, cache: Any, _: Any) -> None:
         if self.failure is not None:
             raise self.failure
         super().__init__(weights, codec, tokenizer, config, voices)
@@ -66,13 +66,14 @@ def test_a_talk_s_stepper_is_planned_rehearsed_and_described(tmp_path: Path, pla
     assert isinstance(stepper, StandIn) and stepper.slots == 3 and stepper.cache == torch.int8
     assert stepper.plan is plan and stepper.language.prompts._most_bytes == 12345  # type: ignore[attr-defined]
     assert stepper.summary.endswith("with every line taken and every window full a frame takes 31.4 ms of 80.")
-    assert lines == [f"The plan: {plan.words}", f"{stepper.summary} The plan said {plan.frame_ms:.0f} ms."]
+    said = f"{stepper.summary} The plan said {plan.frame_ms:.0f} ms."
+    assert lines == [f"The plan: {plan.words}", "Loading weights ...", said]
 
 
 @pytest.mark.parametrize("purpose", ["render", "bench"])
 def test_nothing_else_is_rehearsed(tmp_path: Path, plan: Plan, purpose: str) -> None:
     stepper, lines = _build(tmp_path, purpose=purpose)
-    assert stepper.plan is plan and stepper.summary == "" and lines == [f"The plan: {plan.words}"]
+    assert stepper.plan is plan and stepper.summary == "" and lines[0] == f"The plan: {plan.words}" and len(lines) == 2
 
 
 def test_a_rehearsal_that_lacks_memory_names_the_next_smaller_plan(
@@ -115,7 +116,7 @@ def test_where_the_kernels_fail_8_bits_do_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, planned: Setting
 ) -> None:
     monkeypatch.setattr(assemble, "settle", lambda *_: replace(planned, quantization="int8"))
-    monkeypatch.setattr(assemble, "_weights", lambda source, setting, device: source.weights(device, torch.float32))
+    monkeypatch.setattr(assemble, "_weights", lambda source, _, device, report: source.weights(device, torch.float32))
     monkeypatch.setattr(StandIn, "failure", ImportError("no triton"))
     with pytest.raises(InvalidInput, match="int8 weights need it: `python -m personaplex_app doctor` says"):
         _build(tmp_path)
@@ -127,7 +128,7 @@ def test_a_plain_engine_that_was_wished_for_is_planned_and_measured_too(
     monkeypatch.setattr(assemble, "settle", lambda *_: replace(planned, fast=False))
     stepper, lines = _build(tmp_path)
     assert type(stepper) is SpeechStepper and stepper.plan is planned.plan
-    assert "3 lines" in stepper.summary and len(lines) == 2
+    assert "3 lines" in stepper.summary and len(lines) == 3
 
 
 def test_layers_that_stream_are_said_with_their_true_time(

@@ -15,7 +15,6 @@ from personaplex_app.model.fast.blocks import BLOCK_POSITIONS as BLOCK
 from personaplex_app.model.sizes import RELEASED, model_sizes
 from personaplex_app.plan_costs import (
     BLOCK_POSITIONS,
-    MARGIN_BYTES,
     Layout,
     ModelSizes,
     frame_ms,
@@ -128,7 +127,7 @@ def test_large_cards_carry_many_but_not_more_than_was_measured() -> None:
     assert _planned("H200").layout == Layout("bfloat16", "model", MOST_UNASKED_SLOTS)
     assert _planned("H200", slots=64).layout == Layout("bfloat16", "model", 64)
     many = _planned("H200", slots=128)
-    assert many.layout.kv_cache == "int8" and many.remark.startswith("Tight")
+    assert many.layout.kv_cache == "int8" and many.frame_ms < TARGET_MS and not many.remark
 
 
 @pytest.mark.parametrize("name", [name for name in CARDS if name not in ("T4", "RTX 4060")])
@@ -142,16 +141,21 @@ def test_every_plan_holds_and_says_its_numbers(name: str) -> None:
 
 
 def test_what_was_measured_is_predicted() -> None:
-    """On an H200, to a quarter; `plan_costs` names the runs."""
+    """On an H200, to a twentieth; `plan_costs` names the runs."""
     h200 = fresh_card("H200")
     for layout, measured_ms in [
-        (Layout("bfloat16", "model", 1), 6.7),
-        (Layout("bfloat16", "int8", 128), 57),
+        (Layout("bfloat16", "model", 1), 6.77),
+        (Layout("bfloat16", "model", 64), 33.0),
+        (Layout("bfloat16", "int8", 8), 9.93),
+        (Layout("bfloat16", "int8", 64), 23.4),
+        (Layout("bfloat16", "int8", 128), 38.4),
+        (Layout("int8", "model", 1), 5.80),
+        (Layout("int4", "model", 1), 5.77),
         (Layout("bfloat16", "model", 1, plain=True), 15.5),
     ]:
-        assert frame_ms(h200, SIZES, layout) == pytest.approx(measured_ms, rel=0.25)
-    used = sum(memory_parts(SIZES, Layout("bfloat16", "model", 1)).values()) - MARGIN_BYTES
-    assert used / GIB == pytest.approx(16.8, rel=0.03)
+        assert frame_ms(h200, SIZES, layout) == pytest.approx(measured_ms, rel=0.05)
+    used = sum(memory_parts(SIZES, Layout("bfloat16", "model", 1)).values())
+    assert 16.4 < used / GIB < 17.5, "what was measured, and a margin"
 
 
 @pytest.mark.parametrize(
@@ -161,7 +165,7 @@ def test_what_was_measured_is_predicted() -> None:
         ("RTX 4090", {"slots": 8, "precision": "bfloat16", "kv_cache": "model"}, "does_not_fit", "--kv-cache int8"),
         ("RTX 4060 Ti 16 GB", {"precision": "bfloat16"}, "does_not_fit", "--precision int8"),
         ("L4", {"slots": 6, "precision": "bfloat16"}, "too_slow", "--precision int"),
-        ("L4", {"slots": 3, "precision": "bfloat16"}, "too_slow", "would take about 8"),
+        ("L4", {"slots": 5, "precision": "bfloat16"}, "too_slow", "would take about 8"),
         ("RTX 4090", {"precision": "float32"}, "does_not_fit", "--precision bfloat16"),
         ("RTX 4090", {"plain": True, "precision": "int8"}, "does_not_fit", "leave --plain-engine out"),
         ("RTX 4090", {"plain": True, "slots": 9}, "does_not_fit", "--slots "),
@@ -182,7 +186,7 @@ def test_what_is_said_to_work_works() -> None:
     for card, wishes in [
         ("RTX 4090", Wishes(slots=30)),
         ("RTX 4060 Ti 16 GB", Wishes(precision="bfloat16")),
-        ("L4", Wishes(precision="bfloat16", slots=3)),
+        ("L4", Wishes(precision="bfloat16", slots=5)),
     ]:
         with pytest.raises(InvalidInput) as refused:
             make_plan(fresh_card(card), SIZES, wishes)

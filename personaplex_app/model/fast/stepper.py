@@ -13,6 +13,7 @@ import torch
 
 from personaplex_app.audio import Pcm, silence
 from personaplex_app.controls import SamplingSettings
+from personaplex_app.model.byte_progress import Report
 from personaplex_app.model.codec import Codec
 from personaplex_app.model.config import CODEBOOKS, TEXT_PADDING, CheckpointConfig
 from personaplex_app.model.fast.codec import FastCodec
@@ -35,7 +36,7 @@ class FastStepper(SpeechStepper):
 
     Args:
         codec: a fast one has as many rows as the slots' bucket.
-        cache: element type of the past; `torch.int8` halves it.
+        cache: element type of the past; `torch.int8` halves it. report: takes a line about what is being done.
 
     Raises where Triton or the GPU cannot do it.
     """
@@ -48,8 +49,9 @@ class FastStepper(SpeechStepper):
         config: CheckpointConfig,
         voices: VoiceShelf,
         cache: torch.dtype | None = None,
+        report: Report = lambda line: None,
     ) -> None:
-        self._cache = cache
+        self._cache, self._report = cache, report
         super().__init__(weights, cast("Codec", codec), tokenizer, config, voices)
 
     def _join_parts(self, weights: Weights, codec: Codec | FastCodec) -> None:
@@ -62,7 +64,9 @@ class FastStepper(SpeechStepper):
     def _warm_up(self) -> None:
         """Compiles all kernels, records the usual shapes of every bucket, warms prompts of several lengths up."""
         torch.backends.cuda.enable_cudnn_sdp(False)  # it plans anew for every length of a prompt: 50 ms each
-        for size in (size for size in BUCKETS if size <= bucket_for(self.slots)):
+        sizes = [size for size in BUCKETS if size <= bucket_for(self.slots)]
+        for index, size in enumerate(sizes):
+            self._report(f"Compiling and recording frames: {index} of {len(sizes)} numbers of lines")
             for settings in (self.config.sampling, *USUAL):
                 self._frame.record(fast_shape(size, [settings], self.config.language.text_card))
         for tokens in WARM_UP_TOKENS:
