@@ -53,7 +53,9 @@ def hold_memory(device: torch.device, limit_bytes: int) -> None:
             f"--gpu-memory-gb must be more than {CONTEXT_BYTES / GIB:.1f}, which CUDA itself takes, and at most "
             f"{total / GIB:.1f}, which this GPU has, not {limit_bytes / GIB:g}."
         )
-    torch.cuda.set_per_process_memory_fraction((limit_bytes - CONTEXT_BYTES) / total, device)
+    # By number: torch 2.11 takes no device without one here.
+    index = torch.cuda.current_device() if device.index is None else device.index
+    torch.cuda.set_per_process_memory_fraction((limit_bytes - CONTEXT_BYTES) / total, index)
 
 
 def _bandwidth(properties: Any, device: torch.device) -> tuple[float, str]:

@@ -27,7 +27,7 @@ from personaplex_app.model.tokenizer import Tokenizer
 from personaplex_app.model.voice_file import VoiceShelf
 
 TOKENS = 1 + CODEBOOKS
-WARM_UP_TOKENS = (0, 10, 25, 50, 100, 200)  # prompts that end in pieces of different sizes
+WARM_UP_TOKENS = (0, 10, 25, 70, 100, 150)  # prompts that end in pieces of different sizes
 USUAL = (SamplingSettings(repetition_penalty=1.1), SamplingSettings(repetition_penalty=1.1, text_top_k=0))
 
 
