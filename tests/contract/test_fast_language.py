@@ -40,6 +40,23 @@ def test_prompt_states_are_bounded_and_the_longest_unused_goes_first() -> None:
     assert states.find("too large") is None and len(states) == 3
 
 
+def test_states_that_nobody_used_yet_push_nothing_out_and_go_first() -> None:
+    states = PromptStates(most_bytes=4 * 40)
+    states.keep("visitor", _state(10))
+    for name in ("best", "good", "fair", "no room"):
+        states.keep_unused(name, _state(10))
+    assert [name in states for name in ("visitor", "best", "good", "fair", "no room")] == [True] * 4 + [False]
+    assert states.has_room(0) and not states.has_room(1)
+    for kept, name in enumerate(("one", "two"), start=1):
+        states.keep(name, _state(10))
+        assert [one in states for one in ("fair", "good", "best", "visitor")] == [False] * kept + [True] * (4 - kept)
+    assert states.find("best") is not None, "used now, and as good as any visitor's"
+    states.keep_unused("best", _state(10))
+    for name in ("three", "four"):
+        states.keep(name, _state(10))
+    assert "best" in states and "visitor" not in states and "one" not in states
+
+
 def test_a_prompt_state_that_is_kept_twice_counts_once() -> None:
     states = PromptStates(most_bytes=1000)
     states.keep("a", _state(10))

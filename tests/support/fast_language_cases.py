@@ -14,9 +14,10 @@ from torch import Tensor
 from personaplex_app.controls import SamplingSettings
 from personaplex_app.model import rehearsal
 from personaplex_app.model.config import CheckpointConfig, LanguageConfig
-from personaplex_app.model.fast import attention_kernels, draw_kernels
+from personaplex_app.model.fast import attention_kernels, draw_kernels, language
 from personaplex_app.model.fast.blocks import BLOCK_POSITIONS
 from personaplex_app.model.fast.language import FastLanguageModel
+from personaplex_app.model.fast.prompt_states import PromptStates
 from personaplex_app.model.fast.stepper import FastStepper
 from personaplex_app.model.language import LanguageModel
 from personaplex_app.model.loading import random_weights
@@ -155,6 +156,25 @@ def test_a_known_prompt_is_not_read_again() -> None:
         raise AssertionError("a known prompt has no pieces")
     again = model.save(0)
     assert torch.equal(first.kv, again.kv) and torch.equal(first.column, again.column)
+
+
+def test_a_prompt_that_was_made_ready_is_found_and_gives_what_reading_it_gives(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(language, "PIECE_POSITIONS", 32)
+    model, plan, name = Twins(1).fast, _plan(BLOCK_POSITIONS - 9), ("none", "long")
+    model.prime(0, plan, GREEDY, 1)
+    read = model.save(0)
+    model.reset(0)
+    model.pool.trim()
+    size = 2 * model.pool.block_bytes + 4 * (TINY.dim + TINY.text_card)
+    model.prompts = PromptStates(size)
+    assert model.has_room(plan) and not model.has_room(_plan(2 * BLOCK_POSITIONS))
+    assert len(list(model.prepare_pieces(plan, name))) == 2, "67 positions are three pieces"
+    assert name in model.prompts and model.prompts.bytes == size and not model.has_room(_plan(1))
+    assert model.pool.made == 0 and model.state.position_host == [0], "no row was touched"
+    monkeypatch.setattr(model, "_read", lambda plan: pytest.fail("read again"))
+    assert list(model.prime_pieces(0, plan, GREEDY, 1, known_as=name)) == []
+    ready = model.save(0)
+    assert torch.equal(ready.kv, read.kv) and torch.equal(ready.column, read.column)
 
 
 class _Lines:

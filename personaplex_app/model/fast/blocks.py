@@ -39,6 +39,10 @@ class BlockPool:
         if self._free:
             return self._free.pop()
         self.made += 1
+        return self.fresh()
+
+    def fresh(self) -> Tensor:
+        """uint8 [block_bytes] that never belong to the pool."""
         return torch.empty(self.block_bytes, dtype=torch.uint8, device=self.device)
 
     def give(self, block: Tensor) -> None:
@@ -99,7 +103,16 @@ class PagedPast:
         count = kv.shape[3]
         if count:
             self.make_room(row, count - 1)
-        for index, block in enumerate(self._blocks[row]):
+        self._fill(self._blocks[row], kv)
+
+    def packed(self, kv: Tensor) -> list[Tensor]:
+        """The same as a row would hold it, in blocks that are no row's: what `take_copies` takes."""
+        blocks = [self.pool.fresh() for _ in range(-(-kv.shape[3] // BLOCK_POSITIONS))]
+        self._fill(blocks, kv)
+        return blocks
+
+    def _fill(self, blocks: list[Tensor], kv: Tensor) -> None:
+        for index, block in enumerate(blocks):
             piece = kv[:, :, :, index * BLOCK_POSITIONS : (index + 1) * BLOCK_POSITIONS].to(self.pool.device)
             self._write_block(block, torch.stack([piece[:, 0][..., self._stored_order], piece[:, 1]], 1))
 

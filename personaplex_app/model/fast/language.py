@@ -18,7 +18,7 @@ from torch import Tensor
 from personaplex_app.controls import SamplingSettings
 from personaplex_app.model import sampling as draws
 from personaplex_app.model.config import CODEBOOKS
-from personaplex_app.model.fast.blocks import BlockPool, PagedPast
+from personaplex_app.model.fast.blocks import BLOCK_POSITIONS, BlockPool, PagedPast
 from personaplex_app.model.fast.draw_kernels import MOST_TILED_CANDIDATES
 from personaplex_app.model.fast.prompt_states import PromptState, PromptStates
 from personaplex_app.model.fast.step import FastShape, FastStep
@@ -108,8 +108,9 @@ class FastLanguageModel:
             with torch.inference_mode():
                 self.past.take_copies(slot, known.blocks)
         else:
-            hidden, logits = yield from self._read(slot, plan)
+            kv, hidden, logits = yield from self._read(plan)
             with torch.inference_mode():
+                self.past.write(slot, kv)
                 known = PromptState(self.past.copies(slot) if known_as is not None else [], hidden, logits)
             if known_as is not None:
                 self.prompts.keep(known_as, known)
@@ -117,8 +118,36 @@ class FastLanguageModel:
             shape = fast_shape(1, [settings], self.config.text_card)
             self.state.stand_after(slot, plan, *self.step.draw_first(slot, known.hidden, known.logits, shape))
 
-    def _read(self, slot: int, plan: PromptPlan) -> Generator[None, None, tuple[Tensor, Tensor]]:
-        """Reads a prompt into a row; hidden [1, D] and logits [1, V] of its last position."""
+    def prepare_pieces(self, plan: PromptPlan, known_as: Hashable) -> Iterator[None]:
+        """Reads a prompt into no row and keeps it where there is room; a piece is over when the device has done it."""
+        reading = self._read(plan)
+        while True:
+            try:
+                next(reading)
+            except StopIteration as end:
+                kv, hidden, logits = end.value
+                break
+            self._until_done()
+            yield
+        with torch.inference_mode():
+            self.prompts.keep_unused(known_as, PromptState(self.past.packed(kv), hidden, logits))
+        self._until_done()
+
+    def _until_done(self) -> None:
+        """Work that is only launched would seem over, and hold up the next frame of those who talk."""
+        if self.weights.device.type == "cuda":
+            done = torch.cuda.Event(blocking=True)
+            done.record()
+            done.synchronize()
+
+    def has_room(self, plan: PromptPlan) -> bool:
+        """Whether one more prompt's state could be kept and nothing that is kept had to go for it."""
+        blocks = -(-plan.frames // BLOCK_POSITIONS)
+        ends = (self.config.dim + self.config.text_card) * self.weights.dtype.itemsize
+        return self.prompts.has_room(blocks * self.pool.block_bytes + ends)
+
+    def _read(self, plan: PromptPlan) -> Generator[None, None, tuple[Tensor, Tensor, Tensor]]:
+        """Reads a prompt: its past [L, 2, H, n, E], hidden [1, D] and logits [1, V] of its last position."""
         c, device = self.config, self.weights.device
         with torch.inference_mode():
             embeddings = prompt_embeddings(self.weights.temporal, plan)
@@ -132,8 +161,7 @@ class FastLanguageModel:
                 x = self.step.prefill(embeddings[first : first + PIECE_POSITIONS], kv, first)
         last = (plan.frames - 1) % PIECE_POSITIONS
         with torch.inference_mode():
-            self.past.write(slot, kv[:, :, :, : plan.frames])
-            return self.step.outputs(x[last : last + 1])
+            return kv[:, :, :, : plan.frames], *self.step.outputs(x[last : last + 1])
 
     def shape_of(self, live: list[bool]) -> FastShape:
         """The shape of a step for these live rows; their pasts get room for it."""

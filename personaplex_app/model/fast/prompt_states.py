@@ -1,5 +1,6 @@
 """What prompts leave behind, kept for the next visitor with the same persona; bounded, the longest unused goes first.
 
+One that was read beforehand and that nobody used yet goes before all others, the last read first.
 In: a name and a prompt's state. Out: the state again. Must not know: rows, voices, texts.
 """
 
@@ -39,6 +40,14 @@ class PromptStates:
     def __len__(self) -> int:
         return len(self._states)
 
+    def __contains__(self, name: Hashable) -> bool:
+        """Whether a state is kept; any thread may ask, and it does not count as use."""
+        return name in self._states
+
+    def has_room(self, size: int) -> bool:
+        """Whether so many bytes more could be kept and nothing had to go."""
+        return self.bytes + size <= self._most_bytes
+
     def find(self, name: Hashable) -> PromptState | None:
         """The state, if it is kept; it counts as used now."""
         state = self._states.get(name)
@@ -55,6 +64,12 @@ class PromptStates:
         self.bytes += state.bytes
         while self.bytes > self._most_bytes:
             self.forget(next(iter(self._states)))
+
+    def keep_unused(self, name: Hashable, state: PromptState) -> None:
+        """Keeps a state that nobody asked for yet, where nothing has to go for it; it is the first to go."""
+        if name not in self._states and self.has_room(state.bytes):
+            self.keep(name, state)
+            self._states.move_to_end(name, last=False)
 
     def forget(self, name: Hashable) -> None:
         """No more of it."""

@@ -6,7 +6,7 @@ Must not know: sessions, queues, time, the web. From outside it is `model/steppe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from typing import cast
 
 import torch
@@ -86,6 +86,20 @@ class FastStepper(SpeechStepper):
         language = cast("FastLanguageModel", self.language)
         yield from language.prime_pieces(slot, opening.plan, opening.sampling, opening.seed, opening.known_as)
         self.codec.restore(slot, self._fresh_codec_row)
+
+    def keeps(self, known_as: Hashable) -> bool:
+        """Whether a talk whose opening is `known_as` this would begin at once; any thread may ask."""
+        return known_as in cast("FastLanguageModel", self.language).prompts
+
+    def has_room(self, opening: Opening) -> bool:
+        """Whether one more prompt could be kept and nothing that is kept had to go for it."""
+        return cast("FastLanguageModel", self.language).has_room(opening.plan)
+
+    def prepare_pieces(self, opening: Opening) -> Iterator[None]:
+        """Reads a prompt in pieces and keeps it, without any slot; it is the first to go when room is wanted."""
+        if opening.known_as is not None:
+            language = cast("FastLanguageModel", self.language)
+            yield from language.prepare_pieces(opening.plan, opening.known_as)
 
     def parts_ms(self, rows: int) -> dict[str, list[float]]:
         """Milliseconds of a step's parts for so many rows, each by itself: a recorded step has no seams."""
