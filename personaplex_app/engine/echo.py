@@ -8,8 +8,9 @@ Must not know: models, the web.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from personaplex_app.audio import Pcm
 from personaplex_app.controls import Choices, SamplingSettings
@@ -41,6 +42,13 @@ class EchoSaved:
         return self
 
 
+@dataclass(frozen=True)
+class EchoVoice:
+    """What stands for a voice where nothing speaks with one."""
+
+    bytes: int = 64
+
+
 class EchoStepper:
     """Meets `engine.ports.Stepper` without a model.
 
@@ -51,16 +59,22 @@ class EchoStepper:
     def __init__(self, slots: int = 1, step_seconds: float = 0.0, prime_seconds: float = 0.0) -> None:
         self.slots = slots
         self.voice_names: list[str] = []
+        self.voice_seconds = 0.0
         self.step_seconds = step_seconds
         self.prime_seconds = prime_seconds
         self.sampling: dict[int, SamplingSettings] = {}
         self.counts: dict[int, int] = {}
 
-    def open(self, choices: Choices) -> Choices:
-        """Checks the voice's name only."""
-        if check_voice_name(choices.voice) != NO_VOICE:
+    def open(self, choices: Choices, voice: Any = None) -> Choices:
+        """Checks the voice's name only; a visitor's own is taken, and changes nothing."""
+        if voice is None and check_voice_name(choices.voice) != NO_VOICE:
             raise InvalidInput("The echo has no voices of its own.", code="unknown_voice")
         return choices
+
+    def voice_pieces(self, pcm: Pcm) -> Generator[None, None, EchoVoice]:
+        """There is nothing to learn."""
+        yield
+        return EchoVoice()
 
     def prime(self, slot: int, opening: Choices) -> None:
         """Takes as long as it was told to."""

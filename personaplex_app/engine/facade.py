@@ -6,10 +6,12 @@ In: choices, grants and sound from the web's threads. Out: sessions. Must not kn
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from concurrent.futures import Future
 from dataclasses import dataclass
 from statistics import median
 from types import TracebackType
+from typing import TypeVar
 
 from personaplex_app.audio import Pcm, silence
 from personaplex_app.controls import Choices, SamplingSettings
@@ -17,14 +19,19 @@ from personaplex_app.engine.comeback import Comeback
 from personaplex_app.engine.loop_events import LoopEvents, TickReport
 from personaplex_app.engine.parking import GRANT_SECONDS, PARKING_BYTES, ParkedStatus, ParkingLot
 from personaplex_app.engine.porter import Porter
-from personaplex_app.engine.ports import Stepper
+from personaplex_app.engine.ports import LearnedVoice, Stepper
 from personaplex_app.engine.roster import Roster
 from personaplex_app.engine.session import Session
 from personaplex_app.engine.slots import SlotTable
 from personaplex_app.engine.tick_loop import TickLoop
+from personaplex_app.errors import NoCapacity
 from personaplex_app.voices import NO_VOICE
 
 YOU_STOPPED = "You ended the talk."
+LEARN_SECONDS = 60.0
+BUSY = "The server is too busy to listen to a voice now. Try again in a minute."
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -129,16 +136,49 @@ class Engine:
         """Raises NoCapacity or ServerFault where a visitor who came now could not be let in."""
         self._roster.check_capacity()
 
-    def join(self, choices: Choices, notify: Callable[[], None] = lambda: None) -> Session:
+    def join(
+        self, choices: Choices, notify: Callable[[], None] = lambda: None, voice: LearnedVoice | None = None
+    ) -> Session:
         """Claims a slot and queues the conversation for priming; blocking parts run here, so call it in a thread.
+
+        Args:
+            voice: what `learn_voice` gave, in place of the voice that the choices name.
 
         Raises NoCapacity at once when all slots are taken, InvalidInput for choices that cannot be used.
         """
         self.check_capacity()
-        opening = self.stepper.open(choices)
+        opening = self.stepper.open(choices, voice)
         return self._roster.seat(
             lambda table: Session(table.claim(), choices, opening, notify=notify, clock=self._clock)
         )
+
+    def learn_voice(self, pcm: Pcm, timeout_seconds: float = LEARN_SECONDS) -> LearnedVoice:
+        """A voice from sound, to be handed to `join`; talks go first. Blocks, so call it in a thread.
+
+        Args:
+            pcm: float32 [n], mono, 24 kHz.
+
+        Raises InvalidInput for sound that makes no voice, NoCapacity where there is no time for it, ServerFault.
+        """
+        learned = self.errand(self.stepper.voice_pieces(pcm))
+        try:
+            return learned.result(timeout_seconds)
+        except TimeoutError:
+            learned.cancel()
+            raise NoCapacity(BUSY) from None
+
+    def errand(self, pieces: Generator[None, None, Result], background: bool = False) -> Future[Result]:
+        """Work for the tick thread, done piece by piece between ticks and after newcomers' prompts; never blocks.
+
+        Args:
+            pieces: every `next` is one piece, of some milliseconds where others talk. background: done when nothing
+                else is, and never at a talk's cost.
+
+        Raises ServerFault once the engine has stopped; what the work raises is the future's. Cancel what is not wanted.
+        """
+        future = self._loop.errands.put(pieces, background)
+        self._roster.nudge()
+        return future
 
     def resume(self, grant: str, notify: Callable[[], None] = lambda: None) -> Session:
         """Takes a talk up again in any free slot; blocks while its state is brought back, so call it in a thread.

@@ -5,7 +5,7 @@ Must not know: who implements it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from typing import Any, Protocol
 
 from personaplex_app.audio import Pcm
@@ -43,10 +43,18 @@ class SavedSlot(Protocol):
         """The same where a slot can take it from at once."""
 
 
+class LearnedVoice(Protocol):
+    """A voice made of sound; what it holds is the stepper's."""
+
+    @property
+    def bytes(self) -> int:
+        """Memory that it takes."""
+
+
 class Stepper(Protocol):
     """B slots that each turn a heard frame into a spoken one.
 
-    `open` may run on any thread and raises InvalidInput; all else runs on the tick thread alone.
+    `open` and `voice_pieces` may run on any thread and raise InvalidInput; all else runs on the tick thread alone.
     """
 
     @property
@@ -55,8 +63,19 @@ class Stepper(Protocol):
     @property
     def voice_names(self) -> list[str]: ...
 
-    def open(self, choices: Choices) -> Any:
-        """Everything that can be prepared without the device's state; what comes back is handed to `prime`."""
+    @property
+    def voice_seconds(self) -> float:
+        """How much of a voice's sound it listens to at most; 0 where nothing speaks with a voice."""
+
+    def open(self, choices: Choices, voice: Any = None) -> Any:
+        """Everything that can be prepared without the device's state; what comes back is handed to `prime`.
+
+        Args:
+            voice: what `voice_pieces` came to, in place of the voice that the choices name.
+        """
+
+    def voice_pieces(self, pcm: Pcm) -> Generator[None, None, LearnedVoice]:
+        """Makes a voice of sound, float32 [n] at 24 kHz, in pieces; what it returns is handed to `open`."""
 
     def prime(self, slot: int, opening: Any) -> None:
         """Puts a conversation's beginning into a slot."""

@@ -114,11 +114,11 @@ class Roster:
             talking = [session.view() for session in self._sessions if session.state is SessionState.TALKING]
             return plan_tick(now, last_tick, talking)
 
-    def wait(self, plan: Callable[[], TickPlan], is_errand: Callable[[Session], bool]) -> None:
+    def wait(self, plan: Callable[[], TickPlan], is_work: Callable[[], bool]) -> None:
         """Sleeps as long as a plan made under the lock says, or until the bell; not at all where there is work."""
         with self._wake:
             current = plan()
-            if self._closed or current.ready or any(is_errand(session) for session in self._sessions):
+            if self._closed or current.ready or is_work():
                 return
             seconds = current.wait_seconds
             self._wake.wait(LONGEST_WAIT_SECONDS if seconds is None else min(seconds, LONGEST_WAIT_SECONDS))

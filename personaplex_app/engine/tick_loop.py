@@ -1,6 +1,6 @@
 """The one thread that touches the stepper: prime newcomers, take frames, step, deliver; save those who may come back.
 
-In: sessions that joined. Out: spoken frames into their queues, reasons where something failed, parked talks.
+In: sessions that joined, errands. Out: spoken frames into their queues, reasons where something failed, parked talks.
 Must not know: the web, torch; what a step does.
 """
 
@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from statistics import median
 
+from personaplex_app.engine.errands import Errands
 from personaplex_app.engine.guard import Guard
 from personaplex_app.engine.loop_events import LoopEvents, TickReport
 from personaplex_app.engine.ports import SavedSlot, Stepper, StepResult
@@ -51,6 +52,7 @@ class TickLoop:
         events: LoopEvents | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self.errands = Errands(clock)
         self.failed = ""
         self.step_seconds = 0.0
         self._recent: deque[float] = deque(maxlen=RECENT_STEPS)
@@ -85,6 +87,7 @@ class TickLoop:
         self._stopping = True
         self._roster.close(CLOSING)
         self._thread.join(timeout_seconds)
+        self.errands.close(CLOSING)
         self._guard.stop(timeout_seconds)
 
     # The tick thread.
@@ -95,11 +98,12 @@ class TickLoop:
             while not self._stopping and not self.failed:
                 self._let_go()
                 self._prime_newcomer()
+                self._run_errand()
                 plan = self._plan()
                 if plan.ready:
                     self._tick(plan)
                 else:
-                    self._roster.wait(self._plan, self._is_errand)
+                    self._roster.wait(self._plan, self._is_work)
         except Exception as error:
             self._log(error, "the tick thread failed")
             self._die(ENGINE_DEAD)
@@ -140,7 +144,7 @@ class TickLoop:
 
     def _prime_newcomer(self) -> None:
         """One piece of one prompt, where the ticks leave room for it."""
-        session = next((one for one in self._roster.sessions if one.state is SessionState.PRIMING), None)
+        session = self._newcomer()
         if session is None or not self._primer.may_work(self._last_tick, self._anybody_talks()):
             return
         try:
@@ -156,14 +160,28 @@ class TickLoop:
         if ready and self._roster.go_live(session):
             session.begin()
 
+    def _newcomer(self) -> Session | None:
+        return next((one for one in self._roster.sessions if one.state is SessionState.PRIMING), None)
+
+    def _run_errand(self) -> None:
+        """One piece of work that is no talk's, where neither newcomers nor ticks need the time."""
+        if self._errand_fits():
+            with self._guard.working(HUNG_PROMPT_SECONDS):
+                self.errands.work()
+
+    def _errand_fits(self) -> bool:
+        return self._newcomer() is None and self.errands.may_work(self._last_tick, self._anybody_talks())
+
     def _anybody_talks(self) -> bool:
         return any(session.state is SessionState.TALKING for session in self._roster.sessions)
 
-    def _is_errand(self, session: Session) -> bool:
-        """Whether a session needs something of this thread now that is no tick."""
-        if session.state is SessionState.PRIMING:
+    def _is_work(self) -> bool:
+        """Whether this thread is needed now for what is no tick."""
+        if any(session.state is SessionState.ENDED for session in self._roster.sessions):
+            return True
+        if self._newcomer() is not None:
             return self._primer.may_work(self._last_tick, self._anybody_talks())
-        return session.state is SessionState.ENDED
+        return self._errand_fits()
 
     def _pieces(self, session: Session) -> Iterator[None]:
         slot = session.tenancy.slot
@@ -234,6 +252,7 @@ class TickLoop:
             return
         self.failed = sentence
         self._roster.close(sentence)
+        self.errands.close(sentence)
         self._events.on_fatal(sentence)
 
     # The guard's thread.

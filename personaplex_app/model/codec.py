@@ -41,6 +41,7 @@ class Codec:
             mimi.streaming_forever(slots)
         self._live = [True] * slots
 
+    @torch.inference_mode()
     def another(self, slots: int) -> Codec:
         """A codec with streams of its own over the same weights."""
         twin = _build(self.config, self.device)

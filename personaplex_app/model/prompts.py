@@ -41,6 +41,12 @@ class VoicePrompt:
             return self.codes.shape[1]
         return 0 if self.embeddings is None else len(self.embeddings) + 1
 
+    @property
+    def bytes(self) -> int:
+        """Memory that it takes."""
+        parts = (self.codes, self.embeddings, self.ring)
+        return sum(part.numel() * part.element_size() for part in parts if part is not None)
+
 
 @dataclass(frozen=True)
 class PromptPlan:

@@ -6,7 +6,7 @@ Must not know: sessions, queues, time, the web. It meets `engine.ports.Stepper` 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,11 +14,12 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from personaplex_app.audio import FRAME_SAMPLES, Pcm, silence
+from personaplex_app.audio import FRAME_SAMPLES, FRAME_SECONDS, Pcm, silence
 from personaplex_app.controls import Choices, SamplingSettings
 from personaplex_app.model.codec import Codec, CodecRow
 from personaplex_app.model.config import TEXT_PADDING, CheckpointConfig
 from personaplex_app.model.language import LanguageModel
+from personaplex_app.model.listener import Listener
 from personaplex_app.model.loading import Weights
 from personaplex_app.model.prompts import PromptPlan, VoicePrompt, check_plan_length, plan_prompt
 from personaplex_app.model.saved_slot import SlotState
@@ -41,6 +42,11 @@ class Opening:
     seed: int
     known_as: tuple[str, str] | None = None  # voice and prompt, where these name it
 
+    @property
+    def positions(self) -> int:
+        """How many positions priming reads."""
+        return self.plan.frames
+
 
 @dataclass(frozen=True)
 class Step:
@@ -62,7 +68,7 @@ class Step:
 class SpeechStepper:
     """Codec, language model and tokenizer joined, with B slots.
 
-    `open` may run on any thread; all else belongs to the one thread that steps.
+    `open` and `voice_pieces` may run on any thread; all else belongs to the one thread that steps.
     """
 
     def __init__(
@@ -84,6 +90,7 @@ class SpeechStepper:
         self._transfer = Transfer(codec.device) if codec.device.type == "cuda" else None
         self._heard = np.zeros((self.slots, FRAME_SAMPLES), dtype=np.float32)
         self._warm_up()
+        self._listener = Listener(self.codec, config)
         self._fresh_codec_row = self._codec_row_after_prompt()
 
     def _join_parts(self, weights: Weights, codec: Codec) -> None:
@@ -108,6 +115,11 @@ class SpeechStepper:
         return list(self._voices.names)
 
     @property
+    def voice_seconds(self) -> float:
+        """How much of a voice's sound it listens to at most."""
+        return self._listener.most_frames * FRAME_SECONDS
+
+    @property
     def context(self) -> int:
         """Positions that the model remembers, prompt included."""
         return self.config.language.context
@@ -124,6 +136,13 @@ class SpeechStepper:
         plan = plan_prompt(voice, tokens, self.config)
         check_plan_length(plan, self.context)
         return Opening(plan, choices.sampling, choices.seed, known_as)
+
+    def voice_pieces(self, pcm: Pcm) -> Generator[None, None, VoicePrompt]:
+        """A voice from sound, float32 [n] at 24 kHz, a frame a piece; what it returns is handed to `open`.
+
+        Raises InvalidInput for a clip that is too long, too short or silent.
+        """
+        return self._listener.pieces(pcm)
 
     def prime(self, slot: int, opening: Opening) -> None:
         """Forces the opening's prompt into a slot; the next step answers its user's first frame."""

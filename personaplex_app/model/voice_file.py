@@ -1,7 +1,7 @@
 """Voices of a checkpoint: the official `.pt` files read once with care, kept as safetensors afterwards.
 
 In: a checkpoint's `voices/` folder or `voices.tgz`, or a file that the operator names. Out: `VoicePrompt`.
-A visitor's file never comes here: what visitors send is sound, and takes the way of `encode_voice`.
+A visitor's file never comes here: what visitors send is sound, and takes the way of `voice_pieces`.
 Must not know: sessions, the web.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import io
 import zipfile
+from collections.abc import Generator
 from pathlib import Path
 
 import torch
@@ -178,19 +179,42 @@ def read_voice_file(path: Path) -> bytes:
     return path.read_bytes()
 
 
-@torch.inference_mode()
 def encode_voice(pcm: Pcm, codec: Codec, config: CheckpointConfig) -> VoicePrompt:
+    """A voice from sound, as `voice_pieces` makes it, in one go."""
+    pieces = voice_pieces(pcm, codec, config)
+    while True:
+        try:
+            next(pieces)
+        except StopIteration as end:
+            voice: VoicePrompt = end.value
+            return voice
+
+
+def voice_pieces(pcm: Pcm, codec: Codec, config: CheckpointConfig) -> Generator[None, None, VoicePrompt]:
     """A voice from sound: -24 LUFS, cut into frames, encoded by a streaming codec that is reset afterwards.
 
     Args:
         pcm: float32 [samples], mono, 24 kHz. codec: one row of its own.
+    Returns:
+        pieces of one frame each, which return the voice; the codec is touched in them alone.
+    Raises:
+        InvalidInput: too long, too short, silent, or no numbers.
     """
-    frames = torch.from_numpy(split_frames(normalize_loudness(pcm))).to(codec.device)
+    frames = torch.from_numpy(split_frames(normalize_loudness(pcm)))
     if len(frames) > MAX_VOICE_FRAMES:
         raise InvalidInput(
             f"The voice clip is {len(frames) * 0.08:.0f} s long; at most {MAX_VOICE_FRAMES * 0.08:.0f} s."
         )
+    return _encoded(frames, codec, config)
+
+
+def _encoded(frames: Tensor, codec: Codec, config: CheckpointConfig) -> Generator[None, None, VoicePrompt]:
+    codes: list[Tensor] = []
     codec.reset(0)
-    codes = torch.cat([codec.encode(frame[None]) for frame in frames]).T
-    codec.reset(0)
-    return VoicePrompt(codes=check_codes(codes.cpu(), config.language.audio_card, "The voice"))
+    try:
+        for frame in frames:
+            codes.append(codec.encode(frame[None].to(codec.device))[0].cpu())
+            yield
+    finally:
+        codec.reset(0)
+    return VoicePrompt(codes=check_codes(torch.stack(codes, dim=1), config.language.audio_card, "The voice"))

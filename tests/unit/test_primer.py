@@ -9,7 +9,8 @@ from typing import Any, cast
 import pytest
 
 from personaplex_app.audio import FRAME_SECONDS
-from personaplex_app.engine.primer import MOST_DEFERRED_SECONDS, Primer
+from personaplex_app.engine.pace import MOST_DEFERRED_SECONDS
+from personaplex_app.engine.primer import Primer
 from personaplex_app.engine.session import Session
 
 NOBODY = cast(Session, SimpleNamespace())
