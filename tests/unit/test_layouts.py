@@ -142,7 +142,11 @@ class FakeCuda:
     def mem_get_info(self, device: torch.device) -> tuple[int, int]:
         return 20 * GIB, 24 * GIB
 
-    def set_per_process_memory_fraction(self, fraction: float, device: torch.device) -> None:
+    def current_device(self) -> int:
+        return 0
+
+    def set_per_process_memory_fraction(self, fraction: float, device: int) -> None:
+        assert device == 0, "torch 2.11 takes no device without a number here"
         self.fraction = fraction
 
 
