@@ -1,11 +1,12 @@
-"""Personas: one strict YAML file each, checked at start.
+"""Personas: one strict YAML file each, checked at start, or the same fields as a visitor sends them.
 
-In: a directory of `*.yaml`. Out: frozen `Persona` values in the order of their `order` field, or InvalidInput that
-names file and line. Must not know: the model, the web.
+In: a directory of `*.yaml`, a text, or plain values. Out: frozen `Persona` values, those of a directory in the order
+of their `order` field, or InvalidInput that names file and line. Must not know: the model, the web.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,14 @@ import yaml
 
 from personaplex_app.controls import SamplingSettings
 from personaplex_app.errors import InvalidInput
-from personaplex_app.voices import check_voice_name
+from personaplex_app.persona_fields import KNOWN, FieldProblem, checked_fields
+from personaplex_app.plain_yaml import MOST_CHARACTERS, Entry, read_mapping
 
-QUESTIONS = 3
-_TEXTS = ("id", "title", "pitch", "prompt", "voice", "author", "licence")
-_REQUIRED = ("id", "title", "pitch", "prompt", "voice", "ask")
-_KNOWN = (*_TEXTS, "ask", "tags", "sampling", "order")
+NAMELESS = "persona.yaml"
+MOST_NAME_CHARACTERS = 60
+MOST_FILE_BYTES = 4 * MOST_CHARACTERS
+LINE_CHARACTERS = 110
+ALWAYS_TOLD = ("prompt", "licence")
 
 
 @dataclass(frozen=True)
@@ -48,70 +51,80 @@ class Persona:
         return SamplingSettings.from_mapping(self.sampling, base)
 
 
-def load_personas(directory: Path) -> list[Persona]:
-    """Reads every `*.yaml` of a directory; raises InvalidInput for a file that is not exactly a persona."""
-    personas = [read_persona(path) for path in sorted(directory.glob("*.yaml"))]
-    seen: dict[str, Persona] = {}
-    for persona in personas:
-        if persona.id in seen:
-            raise InvalidInput(f"Two personas in {directory} have the id {persona.id!r}.")
-        seen[persona.id] = persona
-    return sorted(personas, key=lambda persona: (persona.order, persona.id))
+def persona_from_mapping(values: Mapping[str, Any]) -> Persona:
+    """A persona of plain values, as JSON brings them; raises FieldProblem, whose sentence says what can stand there."""
+    return Persona(**checked_fields(values))
+
+
+def parse_persona(text: str, name: str) -> Persona:
+    """A persona of a file's text; raises InvalidInput that names the file, the line and what can stand there.
+
+    Args:
+        name: the file's, as its owner calls it; shown only.
+    """
+    shown = shown_name(name)
+    entries = read_mapping(text, shown)
+    try:
+        return persona_from_mapping({key: entry.value for key, entry in entries.items()})
+    except FieldProblem as problem:
+        raise InvalidInput(f"{shown}{_line_of(problem, entries)}: {problem.sentence}") from None
+
+
+def _line_of(problem: FieldProblem, entries: dict[str, Entry]) -> str:
+    if problem.key is None:
+        return ""
+    entry = entries[problem.key]
+    line = entry.line if problem.part is None else entry.lines.get(problem.part, entry.line)
+    return f", line {line}"
+
+
+def shown_name(name: str) -> str:
+    """A file's name as it can stand in a sentence."""
+    last = name.replace("\\", "/").rsplit("/", 1)[-1]
+    plain = "".join(letter for letter in last if letter.isprintable())[:MOST_NAME_CHARACTERS].strip()
+    return plain or NAMELESS
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes a long text of one line as a folded block, as one would by hand."""
+
+
+def _folded(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    foldable = len(text) > LINE_CHARACTERS and text == " ".join(text.split()) and text.isprintable()
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=">" if foldable else None)
+
+
+_Dumper.add_representer(str, _folded)
+
+
+def persona_text(persona: Persona) -> str:
+    """The persona as YAML, which `parse_persona` reads back as the same persona; defaults are left out."""
+    usual = Persona("", "", "", "", "", ())
+    values = {key: getattr(persona, key) for key in KNOWN}
+    told = {key: value for key, value in values.items() if key in ALWAYS_TOLD or value != getattr(usual, key)}
+    plain = {key: list(value) if isinstance(value, tuple) else value for key, value in told.items()}
+    return yaml.dump(plain, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=LINE_CHARACTERS)
 
 
 def read_persona(path: Path) -> Persona:
     """One file; InvalidInput names the file, the line and what can stand there."""
     try:
-        root = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
-        raise InvalidInput(f"{path.name} is not readable YAML: {' '.join(str(error).split())}") from None
-    if not isinstance(root, yaml.MappingNode):
-        raise InvalidInput(f"{path.name} must hold a mapping with the keys {', '.join(_KNOWN)}.")
-    values = _values(root, path)
-    missing = [key for key in _REQUIRED if key not in values]
-    if missing:
-        raise InvalidInput(f"{path.name} lacks {', '.join(missing)}.")
-    try:
-        persona = Persona(**values)
-        check_voice_name(persona.id)
-        check_voice_name(persona.voice)
-        persona.sampling_over(SamplingSettings())
-    except InvalidInput as error:
-        raise InvalidInput(f"{path.name}: {error.sentence}") from None
-    return persona
+        with path.open("rb") as file:
+            data = file.read(MOST_FILE_BYTES + 1)
+        text = data.decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{path.name} is not readable YAML: {error}.") from None
+    if len(data) > MOST_FILE_BYTES:
+        raise InvalidInput(f"{path.name} is larger than {MOST_FILE_BYTES >> 10} KiB, which no persona is.")
+    return parse_persona(text, path.name)
 
 
-def _values(root: yaml.MappingNode, path: Path) -> dict[str, Any]:
-    values: dict[str, Any] = {}
-    for key_node, value_node in root.value:
-        line, key = key_node.start_mark.line + 1, str(key_node.value)
-        if key not in _KNOWN:
-            raise InvalidInput(f"{path.name}, line {line}: unknown key {key!r}; known are {', '.join(_KNOWN)}.")
-        if key in values:
-            raise InvalidInput(f"{path.name}, line {line}: {key!r} stands there twice.")
-        where = f"{path.name}, line {line}: {key!r}"
-        values[key] = _checked(key, _constructed(value_node, where), where)
-    return values
-
-
-def _constructed(node: yaml.Node, where: str) -> Any:
-    try:
-        return yaml.SafeLoader("").construct_object(node, deep=True)
-    except Exception:  # YAML's own tags raise whatever an impossible date, number or alias led to
-        raise InvalidInput(f"{where} holds something that is no plain YAML.") from None
-
-
-def _checked(key: str, value: Any, where: str) -> Any:
-    if key in _TEXTS and not (isinstance(value, str) and (value.strip() or key == "prompt")):
-        raise InvalidInput(f"{where} must be a text.")
-    if key in ("ask", "tags"):
-        if not isinstance(value, list) or not all(isinstance(item, str) and item.strip() for item in value):
-            raise InvalidInput(f"{where} must be a list of texts.")
-        if key == "ask" and len(value) != QUESTIONS:
-            raise InvalidInput(f"{where} must hold {QUESTIONS} things to ask.")
-        return tuple(value)
-    if key == "order" and (isinstance(value, bool) or not isinstance(value, int)):
-        raise InvalidInput(f"{where} must be a whole number.")
-    if key == "sampling" and not isinstance(value, dict):
-        raise InvalidInput(f"{where} must be a mapping.")
-    return value.strip() if isinstance(value, str) else value
+def load_personas(directory: Path) -> list[Persona]:
+    """Reads every `*.yaml` of a directory; raises InvalidInput for a file that is not exactly a persona."""
+    seen: dict[str, tuple[Persona, Path]] = {}
+    for path in sorted(directory.glob("*.yaml")):
+        persona = read_persona(path)
+        if persona.id in seen:
+            raise InvalidInput(f"{path.name} has the id {persona.id!r}, which {seen[persona.id][1].name} has already.")
+        seen[persona.id] = persona, path
+    return sorted((persona for persona, _ in seen.values()), key=lambda persona: (persona.order, persona.id))
