@@ -5,6 +5,7 @@ In: choices, grants and sound from the web's threads. Out: sessions. Must not kn
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Generator
 from concurrent.futures import Future
@@ -16,15 +17,17 @@ from typing import TypeVar
 from personaplex_app.audio import Pcm, silence
 from personaplex_app.controls import Choices, SamplingSettings
 from personaplex_app.engine.comeback import Comeback
+from personaplex_app.engine.loan import Loan
 from personaplex_app.engine.loop_events import LoopEvents, TickReport
 from personaplex_app.engine.parking import GRANT_SECONDS, PARKING_BYTES, ParkedStatus, ParkingLot
 from personaplex_app.engine.porter import Porter
 from personaplex_app.engine.ports import LearnedVoice, Stepper
+from personaplex_app.engine.readying import Readying
 from personaplex_app.engine.roster import Roster
 from personaplex_app.engine.session import Session
 from personaplex_app.engine.slots import SlotTable
 from personaplex_app.engine.tick_loop import TickLoop
-from personaplex_app.errors import NoCapacity
+from personaplex_app.errors import InvalidInput, NoCapacity
 from personaplex_app.voices import NO_VOICE
 
 YOU_STOPPED = "You ended the talk."
@@ -40,6 +43,7 @@ class EngineStatus:
 
     Attributes:
         failed: a sentence once the engine is dead. talking: live talks. stalled: while a step or a prompt is late.
+        prompts_ready: of the prompts that are to be ready, how many are.
     """
 
     slots: int
@@ -48,6 +52,7 @@ class EngineStatus:
     failed: str
     talking: int = 0
     stalled: bool = False
+    prompts_ready: int = 0
 
 
 class Engine:
@@ -81,9 +86,11 @@ class Engine:
         """Starts the threads."""
         self._porter.start()
         self._loop.start()
+        self.readying.start(lambda pieces: self.errand(pieces, background=True))
 
     def stop(self) -> None:
         """Ends every talk and the threads, and lets go of what is parked."""
+        self.readying.stop()
         self._loop.stop()
         self._porter.stop()
         self._lot.clear()
@@ -98,9 +105,14 @@ class Engine:
     @property
     def status(self) -> EngineStatus:
         """What the page shows of the engine."""
-        loop, table = self._loop, self._table
-        step_ms = 1000 * loop.step_seconds
-        return EngineStatus(table.total, table.free, step_ms, loop.failed, self._roster.talking, loop.stalled)
+        loop, roster = self._loop, self._roster
+        step_ms, ready = 1000 * loop.step_seconds, self.readying.ready
+        return EngineStatus(self._table.total, roster.free, step_ms, loop.failed, roster.talking, loop.stalled, ready)
+
+    @property
+    def readying(self) -> Readying:
+        """What is to be ready before anybody asks for it, and how soon a talk with it begins."""
+        return self._loop.readying
 
     @property
     def parked(self) -> ParkedStatus:
@@ -112,6 +124,7 @@ class Engine:
 
         Returns the median step of a full house in milliseconds, which `status` shows until the first talk; the first
         step, which may compile or record something, does not count. The past is as long as the shortest prompt's.
+        The first prompt that is to be ready is read once, which tells how long others will take.
         Raises what the stepper raises, RuntimeError once the threads run.
         """
         if self._loop.started:
@@ -124,7 +137,17 @@ class Engine:
         for slot in slots:
             self.stepper.release(slot)
         self._loop.step_seconds = median(took)
+        self._measure_reading()
         return 1000 * self._loop.step_seconds
+
+    def _measure_reading(self) -> None:
+        for _, choices in self.readying.wanted:
+            with contextlib.suppress(InvalidInput):  # told when it is its turn to be made ready
+                opening = self.stepper.open(choices)
+                for _ in self.readying.timed(opening, self.stepper.prime_pieces(0, opening)):
+                    pass
+                self.stepper.release(0)
+                return
 
     def _timed_step(self) -> float:
         heard = {slot: silence() for slot in range(self.stepper.slots)}
@@ -179,6 +202,10 @@ class Engine:
         future = self._loop.errands.put(pieces, background)
         self._roster.nudge()
         return future
+
+    def lend(self) -> Loan:
+        """A free slot until a visitor wants it; only errands may call this. Raises NoCapacity where none is free."""
+        return self._loop.lend()
 
     def resume(self, grant: str, notify: Callable[[], None] = lambda: None) -> Session:
         """Takes a talk up again in any free slot; blocks while its state is brought back, so call it in a thread.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+from personaplex_app.engine.loan import Loan
 from personaplex_app.engine.parking import Parked, ParkingLot
 from personaplex_app.engine.ports import SavedSlot
 from personaplex_app.engine.scheduler import TickPlan, plan_tick
@@ -17,6 +18,7 @@ from personaplex_app.engine.slots import SlotState, SlotTable, full_sentence
 from personaplex_app.errors import NoCapacity, ServerFault
 
 LONGEST_WAIT_SECONDS = 0.5
+TAKE_BACK_SECONDS = 1.0
 
 
 class Roster:
@@ -31,6 +33,7 @@ class Roster:
         self.lot = lot
         self._wake = threading.Condition()
         self._sessions: list[Session] = []
+        self._loan: Loan | None = None
         self._closed = ""
 
     # Anybody.
@@ -46,10 +49,16 @@ class Roster:
         """How many talks are live."""
         return sum(session.state is SessionState.TALKING for session in self.sessions)
 
+    @property
+    def free(self) -> int:
+        """How many slots a newcomer could have; one that is lent comes back at once."""
+        with self._wake:
+            return self.table.free + (self._loan is not None)
+
     def check_capacity(self) -> None:
         """Raises NoCapacity or ServerFault where nobody could be let in now."""
         self.check_open()
-        if not self.table.free:
+        if not self.free:
             raise NoCapacity(full_sentence(self.table.total))
 
     def check_open(self) -> None:
@@ -60,9 +69,14 @@ class Roster:
     def seat(self, make: Callable[[SlotTable], Session]) -> Session:
         """Claims a slot and adds its session in one breath; what `make` raises leaves nothing behind.
 
+        A slot that is lent is taken back first, wherever it is: the lowest slots make the cheapest steps.
         Raises ServerFault once `close` was called.
         """
         with self._wake:
+            if self._loan is not None:
+                self._loan.wanted = True
+                self._wake.notify_all()
+                self._wake.wait_for(lambda: self._loan is None or self._closed, TAKE_BACK_SECONDS)
             self.check_open()
             session = make(self.table)
             self._sessions.append(session)
@@ -107,6 +121,29 @@ class Roster:
             return self._wake.wait_for(lambda: session not in self._sessions, timeout_seconds)
 
     # The tick thread.
+
+    def lend(self, end: Callable[[Loan], None]) -> Loan:
+        """A free slot for an errand; raises NoCapacity where none is free or one is lent already."""
+        with self._wake:
+            self.check_open()
+            if self._loan is not None:
+                raise NoCapacity(full_sentence(self.table.total))
+            self._loan = Loan(self.table.claim(), end)
+        return self._loan
+
+    @property
+    def wanted_loan(self) -> Loan | None:
+        """What is lent and wanted back."""
+        with self._wake:
+            return self._loan if self._loan is not None and self._loan.wanted else None
+
+    def end_loan(self, loan: Loan) -> None:
+        """Frees a lent slot that was wiped."""
+        with self._wake:
+            self.table.drain(loan.tenancy)
+            self.table.release(loan.tenancy)
+            self._loan = None
+            self._wake.notify_all()
 
     def plan(self, now: float, last_tick: float) -> TickPlan:
         """Who steps now, or how long to wait."""

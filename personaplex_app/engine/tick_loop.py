@@ -15,9 +15,11 @@ from statistics import median
 
 from personaplex_app.engine.errands import Errands
 from personaplex_app.engine.guard import Guard
+from personaplex_app.engine.loan import Loan
 from personaplex_app.engine.loop_events import LoopEvents, TickReport
 from personaplex_app.engine.ports import SavedSlot, Stepper, StepResult
 from personaplex_app.engine.primer import Primer
+from personaplex_app.engine.readying import Readying
 from personaplex_app.engine.roster import Roster
 from personaplex_app.engine.scheduler import TickPlan
 from personaplex_app.engine.session import Session, SessionState
@@ -53,6 +55,7 @@ class TickLoop:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.errands = Errands(clock)
+        self.readying = Readying(stepper, clock)
         self.failed = ""
         self.step_seconds = 0.0
         self._recent: deque[float] = deque(maxlen=RECENT_STEPS)
@@ -112,7 +115,14 @@ class TickLoop:
         return self._roster.plan(self._clock(), self._last_tick)
 
     def _let_go(self) -> None:
-        """Frees the slots of talks that are over; nothing of theirs is running on this thread now."""
+        """Frees the slots of talks that are over, and the lent one where a visitor wants it.
+
+        Nothing of theirs is running on this thread now.
+        """
+        loan = self._roster.wanted_loan
+        if loan is not None:
+            with self._guard.working(HUNG_SECONDS):
+                loan.end()
         for session in self._roster.sessions:
             if session.state is not SessionState.ENDED and self._vanished(session):
                 session.end(VANISHED, park=True)
@@ -130,6 +140,19 @@ class TickLoop:
             self._stepper.release(session.tenancy.slot)
         if self._roster.vacate(session, saved):
             self._events.on_parked(session.grant)
+
+    def lend(self) -> Loan:
+        """A free slot for an errand, which alone may call this; raises NoCapacity where none is free."""
+        return self._roster.lend(self._end_loan)
+
+    def _end_loan(self, loan: Loan) -> None:
+        try:
+            self._stepper.release(loan.tenancy.slot)
+        except Exception as error:
+            self._log(error, "a lent slot could not be wiped")
+            self._die(ENGINE_DEAD)
+            return
+        self._roster.end_loan(loan)
 
     def _saved(self, session: Session) -> SavedSlot | None:
         """The state to park; a talk that cannot be saved is over, and nobody else suffers."""
@@ -177,7 +200,7 @@ class TickLoop:
 
     def _is_work(self) -> bool:
         """Whether this thread is needed now for what is no tick."""
-        if any(session.state is SessionState.ENDED for session in self._roster.sessions):
+        if self._roster.wanted_loan or any(one.state is SessionState.ENDED for one in self._roster.sessions):
             return True
         if self._newcomer() is not None:
             return self._primer.may_work(self._last_tick, self._anybody_talks())
@@ -186,7 +209,7 @@ class TickLoop:
     def _pieces(self, session: Session) -> Iterator[None]:
         slot = session.tenancy.slot
         if session.saved is None:
-            yield from self._stepper.prime_pieces(slot, session.opening)
+            yield from self.readying.timed(session.opening, self._stepper.prime_pieces(slot, session.opening))
         else:
             self._stepper.restore(slot, session.saved)
 
