@@ -9,7 +9,11 @@ from pathlib import Path
 
 import torch
 
+from personaplex_app.model.config import LanguageConfig
+from personaplex_app.model.fast.blocks import BLOCK_POSITIONS
+from personaplex_app.model.fast.language import FastLanguageModel
 from personaplex_app.model.fast.prompt_states import PromptState, PromptStates
+from personaplex_app.model.loading import random_weights
 
 TESTS = Path(__file__).parents[1]
 LONGEST_SECONDS = 240
@@ -23,6 +27,21 @@ def test_cases_under_the_interpreter() -> None:
         command, cwd=TESTS.parent, env=environment, capture_output=True, text=True, timeout=LONGEST_SECONDS, check=False
     )
     assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
+
+
+def test_going_ahead_makes_room_up_to_the_ring_s_end_and_moves_the_host_s_positions() -> None:
+    config = LanguageConfig(
+        dim=32, layers=1, heads=2, hidden=24, context=3 * BLOCK_POSITIONS - 10, text_card=40, audio_card=30,
+        depth_dim=16, depth_layers=1, depth_heads=2, depth_hidden=12,
+    )  # fmt: skip
+    weights = random_weights(config, torch.device("cpu"), torch.float32)
+    model = FastLanguageModel(weights, 2, recorded=False)
+    model.state.position_host[:2] = [BLOCK_POSITIONS - 3, 5]
+    model.go_ahead([True, False], 7)
+    assert model.state.position_host[:2] == [BLOCK_POSITIONS + 4, 5]
+    assert [int(count) for count in (model.past.table != 0).sum(1)[:2]] == [2, 0]
+    model.go_ahead([True, False], 3 * BLOCK_POSITIONS)
+    assert int((model.past.table[0] != 0).sum()) == 3, "the ring goes on from its beginning"
 
 
 def _state(floats: int) -> PromptState:

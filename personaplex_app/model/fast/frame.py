@@ -77,6 +77,7 @@ class FrameRunner:
         """
         language, step = self._language, self._codec.step
         shape = language.shape_of([True] * rows)
+        language.go_ahead([True] * rows, 1 + REPLAYS)
         live, codes = language.live[: shape.rows], language.user_codes[: shape.rows].clone()
         live.zero_()
         live[:rows] = True

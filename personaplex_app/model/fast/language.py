@@ -180,6 +180,13 @@ class FastLanguageModel:
         for slot, on in enumerate(live):
             self.state.position_host[slot] += on
 
+    def go_ahead(self, live: list[bool], frames: int) -> None:
+        """Room for so many positions more; the host takes them as gone. For whoever replays a step by itself."""
+        for slot, on in enumerate(live):
+            for ahead in range(frames if on else 0):
+                self.past.make_room(slot, (self.state.position_host[slot] + ahead) % self.config.context)
+            self.state.position_host[slot] += frames if on else 0
+
     @torch.inference_mode()
     def advance(self, user_codes: Tensor, live: list[bool]) -> Advance:
         """One position for every live row.
