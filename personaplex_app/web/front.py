@@ -19,9 +19,12 @@ from personaplex_app.settings import Settings
 from personaplex_app.web.catalogue import Catalogue
 from personaplex_app.web.desk import FrontDesk
 from personaplex_app.web.doors import Doors
+from personaplex_app.web.library import Library, library_routes
 from personaplex_app.web.own_origin import OwnOriginOnly
 from personaplex_app.web.page import MICROPHONE, PLAIN_MICROPHONE, PageOptions, build_page
+from personaplex_app.web.preview import PersonaPreview
 from personaplex_app.web.routes import talk_routes
+from personaplex_app.web.ruler import ruler_of
 from personaplex_app.web.signalling import make_call_component
 from personaplex_app.web.turn import IceMinter
 from personaplex_app.web.visitors import VisitorCookie, Visitors
@@ -48,11 +51,17 @@ def build_front(engine: Engine, catalogue: Catalogue, settings: Settings, metric
     def make_call(ticket: Any, **options: Any) -> Any:
         return make_call_component(desk, doors, minter, ticket, **options)
 
+    ruler = ruler_of(engine.stepper)
+    library = Library(catalogue, lambda request: ruler, engine.readying.of)
     microphone = PLAIN_MICROPHONE if settings.plain_microphone else MICROPHONE
     return Front(
         page=build_page(catalogue, make_call, PageOptions(microphone)),
         desk=desk,
         minter=minter,
-        routes=talk_routes(desk, doors, minter, catalogue.sampling),
-        middleware=[Middleware(OwnOriginOnly), Middleware(VisitorCookie, visitors=visitors)],
+        routes=[*talk_routes(desk, doors, minter, catalogue.sampling), *library_routes(library, doors)],
+        middleware=[
+            Middleware(OwnOriginOnly),
+            Middleware(VisitorCookie, visitors=visitors),
+            Middleware(PersonaPreview, personas=catalogue.personas),
+        ],
     )
