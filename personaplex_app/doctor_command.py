@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict, replace
@@ -59,7 +60,7 @@ def run_doctor(flags: argparse.Namespace) -> int:
     if flags.json:
         print(json.dumps({"ok": not wrong, "findings": [asdict(finding) for finding in found]}, indent=1))
     else:
-        print(f"\n{verdict(wrong)}")
+        print(f"\n{verdict(wrong, choice.checkpoint)}")
     return 1 if wrong else 0
 
 
@@ -69,10 +70,11 @@ def line_of(finding: Finding) -> str:
     return f"{said}\n{'':<18} mend: {finding.mend}" if finding.state == WRONG else said
 
 
-def verdict(wrong: int) -> str:
-    """The last line."""
+def verdict(wrong: int, checkpoint: str | None = None) -> str:
+    """The last line; with the command where nothing is wrong."""
     if not wrong:
-        return "A talk can be had here: scripts/start."
+        named = "" if checkpoint is None else f" --checkpoint {shlex.quote(checkpoint)}"
+        return f"A talk can be had here: scripts/start{named}"
     return "One thing has to be mended first." if wrong == 1 else f"{wrong} things have to be mended first."
 
 

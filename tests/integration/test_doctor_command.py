@@ -78,7 +78,7 @@ def test_here_the_toy_talks(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor"]) == 0
     told = capsys.readouterr().out
     assert "note  gpu          No NVIDIA GPU is to be seen" in told and "mend:" not in told
-    assert told.endswith("\nA talk can be had here: scripts/start.\n")
+    assert told.endswith("\nA talk can be had here: scripts/start\n")
     assert "ok    checkpoint   demo opens" in told
 
 
