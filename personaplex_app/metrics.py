@@ -34,6 +34,25 @@ REFUSALS = (
     "server_fault",
 )
 RESUMES = ("resumed", "grant_unknown", "no_capacity", "server_fault")
+VOICE_REFUSALS = (
+    "no_consent",
+    "no_cookie",
+    "too_large",
+    "too_slow",
+    "too_many_voices",
+    "too_many_uploads",
+    "no_capacity",
+    "draining",
+    "clip_unreadable",
+    "clip_slow",
+    "clip_long",
+    "clip_short",
+    "clip_silent",
+    "clip_overdriven",
+    "clip_speechless",
+    "clip_noisy",
+    "server_fault",
+)
 HEARD_FATES = ("heard", "heard_dropped", "silence_filled", "spoken_dropped")
 PACING_FATES = ("filled_packets", "torn", "shed_packets", "added_packets", "shed_speech_packets", "dropped_frames")
 # A tick's budget is one frame: 40 ms and 64 ms (0.5 and 0.8) are the median and the 99th percentile that we promise,
@@ -79,6 +98,7 @@ class Reading:
     parked_bytes: int = _gauge("Host memory that parked talks hold.", 0)
     parked_dropped: int = _gauge("Parked talks that were dropped for want of memory, since the start.", 0)
     parked_expired: int = _gauge("Parked talks that nobody took up in time, since the start.", 0)
+    prompts_ready: int = _gauge("Prompts of the library that are read beforehand.", 0)
 
 
 class Metrics:
@@ -96,7 +116,11 @@ class Metrics:
         self._ended = self._labelled("talks_ended", "Talks that are over.", "code", ENDS)
         self._refused = self._labelled("refusals", "Asks, resumes and messages refused.", "code", REFUSALS)
         self._resumed = self._labelled("resumes", "Attempts to go on with a parked talk.", "outcome", RESUMES)
+        self._voices = self._counter("voices_taken", "Voices that visitors brought and may talk with.")
+        words = "Clips that became no voice."
+        self._voices_refused = self._labelled("voices_refused", words, "code", VOICE_REFUSALS)
         self._prime = self._histogram("prime_seconds", "Reading a prompt, slot to talking.", PRIME_BUCKETS_SECONDS)
+        self._previews = self._counter("previews_made", "Previews of voices that the model spoke.")
         self._connect = self._histogram("connect_seconds", "Admitted to first sound.", CONNECT_BUCKETS_SECONDS)
 
     def tick(self, report: Tick) -> None:
@@ -118,6 +142,18 @@ class Metrics:
     def resumed(self, outcome: str) -> None:
         """Somebody came back with a grant: `resumed`, or the code of the refusal."""
         self._resumed.labels(_known(outcome, RESUMES)).inc()
+
+    def preview_made(self) -> None:
+        """The model spoke a voice's preview."""
+        self._previews.inc()
+
+    def voice_taken(self) -> None:
+        """A visitor's clip became a voice."""
+        self._voices.inc()
+
+    def voice_refused(self, code: str) -> None:
+        """A visitor's clip became none."""
+        self._voices_refused.labels(_known(code, VOICE_REFUSALS)).inc()
 
     def watch(self, read: Callable[[], Reading]) -> None:
         """The gauges are read by this function at every scrape; once per instance."""

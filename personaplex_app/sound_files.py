@@ -60,14 +60,18 @@ def _decode_with_ffmpeg(path: Path) -> tuple[npt.NDArray[np.float32], int]:
             if not container.streams.audio:
                 raise InvalidInput(f"{path} holds no sound.")
             stream = container.streams.audio[0]
-            to_float = av.AudioResampler(format="fltp")
-            pieces = [piece.to_ndarray() for frame in container.decode(stream) for piece in to_float.resample(frame)]
+            to_float = av.AudioResampler(format="flt")  # interleaved: av 18.1 crashes on the planes of eight channels
+            pieces = [
+                piece.to_ndarray().reshape(-1, piece.layout.nb_channels)
+                for frame in container.decode(stream)
+                for piece in to_float.resample(frame)
+            ]
             rate_hz = stream.rate
     except av.FFmpegError:
         raise InvalidInput(f"{path} is no sound file that libsndfile or ffmpeg can read.") from None
     if not pieces:
         return np.zeros((0, 1), dtype=np.float32), rate_hz
-    return np.concatenate(pieces, axis=1).T, rate_hz
+    return np.concatenate(pieces), rate_hz
 
 
 def write_wav(path: Path, pcm: Pcm) -> None:

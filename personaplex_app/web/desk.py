@@ -16,11 +16,14 @@ from personaplex_app.controls import Choices
 from personaplex_app.engine.admission import ALREADY_TALKING, Admission, Limits, TicketState
 from personaplex_app.engine.call_clock import CallLimits, Notice
 from personaplex_app.engine.facade import YOU_STOPPED, Engine
+from personaplex_app.engine.ports import LearnedVoice
 from personaplex_app.engine.session import SessionState
 from personaplex_app.engine.tick_loop import CLOSING
 from personaplex_app.errors import NoCapacity, PersonaplexError, ServerFault, SessionEnded
 from personaplex_app.metrics import Metrics
+from personaplex_app.voices import is_own_voice
 from personaplex_app.web.call_view import line_words
+from personaplex_app.web.own_voices import OwnVoices
 from personaplex_app.web.talk import Talk
 
 log = logging.getLogger(__name__)
@@ -51,7 +54,7 @@ class FrontDesk:
     """All talks of one server.
 
     Args:
-        limits: of tickets and the line. call_limits: of one talk.
+        limits: of tickets and the line. call_limits: of one talk. own_voices: those that visitors brought.
     """
 
     def __init__(
@@ -60,10 +63,12 @@ class FrontDesk:
         metrics: Metrics,
         limits: Limits | None = None,
         call_limits: CallLimits | None = None,
+        own_voices: OwnVoices | None = None,
     ) -> None:
         self.engine = engine
         self.metrics = metrics
         self.call_limits = call_limits or CallLimits()
+        self.own_voices = own_voices or OwnVoices()
         self._admission = Admission(engine.status.slots, self._free, time.monotonic, limits)
         self._talks: dict[str, Talk] = {}
         self._joining = 0
@@ -87,8 +92,9 @@ class FrontDesk:
         return self.engine.status.free - self._joining
 
     def ask(self, visitor: str, address: str, choices: Choices) -> Talk:
-        """A new talk, admitted or in the line; raises NoCapacity or ServerFault in words."""
+        """A new talk, admitted or in the line; raises InvalidInput, NoCapacity or ServerFault in words."""
         self._check_open()
+        self.own_voices.check(visitor, choices.voice)
         return self._welcome(Talk(self._admission.ask(visitor, address), choices))
 
     def come_back(self, visitor: str, grant: str) -> Talk:
@@ -176,11 +182,17 @@ class FrontDesk:
         talk.entering = True
         self._joining += 1
         try:
-            await talk.join(self.engine, self.call_limits)
+            await talk.join(self.engine, self.call_limits, self._own_voice(talk))
         finally:
             self._joining -= 1
             talk.entering = False
             talk.last_packet_at = time.monotonic()  # nobody listened until now
+
+    def _own_voice(self, talk: Talk) -> LearnedVoice | None:
+        """Looked up when the talk begins: what was deleted or is too old by then is no voice any more."""
+        if talk.choices is None or not is_own_voice(talk.choices.voice):
+            return None
+        return self.own_voices.find(talk.ticket.visitor, talk.choices.voice).learned
 
     def _take_path(self, talk: Talk, path: str) -> None:
         talk.path = path

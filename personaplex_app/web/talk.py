@@ -15,6 +15,7 @@ from personaplex_app.controls import Choices, SamplingSettings
 from personaplex_app.engine.admission import Ticket
 from personaplex_app.engine.call_clock import CallClock, CallLimits, Notice
 from personaplex_app.engine.facade import Engine
+from personaplex_app.engine.ports import LearnedVoice
 from personaplex_app.engine.session import Session, SessionState, SpokenFrame
 from personaplex_app.errors import PersonaplexError
 from personaplex_app.metrics import TalkMeter
@@ -73,8 +74,12 @@ class Talk:
         for event in self._listeners:
             event.set()
 
-    async def join(self, engine: Engine, limits: CallLimits) -> None:
-        """Takes a slot, or the parked talk's; raises the engine's errors."""
+    async def join(self, engine: Engine, limits: CallLimits, voice: LearnedVoice | None = None) -> None:
+        """Takes a slot, or the parked talk's; raises the engine's errors.
+
+        Args:
+            voice: the visitor's own, where one was chosen.
+        """
         loop = asyncio.get_running_loop()
 
         def notify() -> None:
@@ -82,7 +87,7 @@ class Talk:
                 loop.call_soon_threadsafe(self.changed)
 
         if self.choices is not None:
-            session = await asyncio.to_thread(engine.join, self.choices, notify)
+            session = await asyncio.to_thread(engine.join, self.choices, notify, voice)
         else:
             session = await asyncio.to_thread(engine.resume, self.grant, notify)
         now = time.monotonic()

@@ -208,7 +208,10 @@ class TalkSocket:
             asked = talk.asked or self._sampling
             had = talk.choices
             kept = {"prompt": had.prompt, "voice": had.voice, "seed": had.seed} if had else {}
-            talk.set(read_choices({**kept, **choices}, asked))
+            wanted = read_choices({**kept, **choices}, asked)
+            if had is None or wanted.voice != had.voice:
+                self._desk.own_voices.check(talk.ticket.visitor, wanted.voice)
+            talk.set(wanted)
         except InvalidInput as error:
             talk.refuse_change(error)
 
