@@ -12,8 +12,6 @@ from personaplex_app.controls import SamplingSettings
 from personaplex_app.personas import Persona
 from personaplex_app.voices import NO_VOICE, describe_voice
 
-SHOWN_PERSONAS = 4
-
 TOY_NOTICE = (
     "**This is a toy, not PersonaPlex.** A miniature of the same architecture (24 million parameters instead of "
     "8 billion) runs on this machine's CPU and recites a closed little world: it knows the facts of its prompt and a "
@@ -57,11 +55,6 @@ class Catalogue:
     def voice_choices(self) -> list[tuple[str, str]]:
         """(words, name) pairs for a list to choose from."""
         return [(describe_voice(name), name) for name in (*self.voices, NO_VOICE)]
-
-    @property
-    def persona_choices(self) -> list[tuple[str, str]]:
-        """(title, id) pairs of the first personas."""
-        return [(persona.title, persona.id) for persona in self.personas[:SHOWN_PERSONAS]]
 
     def persona(self, persona_id: str) -> Persona:
         """A persona by id; the first one for an id that does not exist."""

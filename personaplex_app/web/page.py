@@ -1,6 +1,7 @@
 """The page: choose a persona, press one button, talk; expert controls folded away.
 
-In: a catalogue and a maker of the call component. Out: `gr.Blocks`. What moves on it is `static/call.js`'s.
+In: a catalogue and a maker of the call component. Out: `gr.Blocks`. What moves on it is `static/call.js`'s (the talk)
+and `static/library.js`'s (personas and voices); the boxes that a talk is asked with are gradio's.
 Must not know: FastRTC (that is `handler.py` and `signalling.py`), models, the desk.
 """
 
@@ -10,6 +11,7 @@ import json
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,7 @@ TELL = """(...values) => {
   if (window.personaplex) window.personaplex.choose(values);
   else window.personaplexWaiting = values;
 }"""
+FILL = "() => window.personaplexFill()"
 
 
 @dataclass(frozen=True)
@@ -42,35 +45,56 @@ class PageOptions:
 
 def build_page(catalogue: Catalogue, make_call: Callable[..., Any], options: PageOptions) -> gr.Blocks:
     """The whole page; `make_call(ticket_box, **options)` makes the component that carries the sound by WebRTC."""
-    with _blocks(options) as page:
+    with _blocks(catalogue, options) as page:
         gr.Markdown("# personaplex_app\nTalk with a persona, in real time, both at once.")
         gr.Markdown(catalogue.notice, elem_id="notice")
-        with gr.Row():
-            with gr.Column(scale=3):
+        with gr.Row(elem_id="rooms"):
+            with gr.Column(scale=3, elem_id="choices"):
                 fields = _choices_column(catalogue)
             with gr.Column(scale=2, elem_id="talk"):
-                gr.HTML((STATIC / "panel.html").read_text())
+                gr.HTML(_panel(catalogue.personas[0]), padding=False)
                 ticket = gr.Textbox("", label="Ticket", elem_id="ticket")
                 make_call(ticket, **_call_options(options))
+                fill = gr.Button("Fill", elem_id="fill")
         for told in (page.load, *(box.change for box in fields)):
             told(fn=None, inputs=fields, js=TELL, queue=False, show_progress="hidden")
+        fill.click(fn=None, outputs=fields, js=FILL, queue=False, show_progress="hidden")
     return page
 
 
-def _blocks(options: PageOptions) -> gr.Blocks:
+def _blocks(catalogue: Catalogue, options: PageOptions) -> gr.Blocks:
     theme = gr.themes.Soft(font=["system-ui", "sans-serif"], font_mono=["ui-monospace", "monospace"])
-    config = json.dumps({"fields": FIELDS, "microphone": options.microphone})
-    head = f"<script>window.personaplexConfig = {config};</script>"
-    head += '<script type="module" src="talk/static/call.js"></script>'
+    config = {"fields": FIELDS, "microphone": options.microphone, "voices": catalogue.voice_choices}
+    head = f"<script>window.personaplexConfig = {_in_a_script(config)};</script>"
+    head += f"<style>{_part('page.css')}{_part('library.css')}</style>"  # gradio's own way rewrites the rules
+    head += "".join(f'<script type="module" src="talk/static/{name}.js"></script>' for name in ("call", "library"))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # theme and css move to launch() in gradio 6
         return gr.Blocks(
             title="personaplex_app",
             theme=theme,
-            css=(STATIC / "page.css").read_text(),
             head=head,
             analytics_enabled=False,
         )
+
+
+def _part(name: str) -> str:
+    return (STATIC / name).read_text(encoding="utf-8")
+
+
+def _in_a_script(value: Any) -> str:
+    """JSON that ends no script element."""
+    return json.dumps(value).replace("<", "\\u003c")
+
+
+def _panel(first: Persona) -> str:
+    """The talk's panel, with the first persona in it for whom scripts come late."""
+    asks = "".join(f"<li>{escape(question)}</li>" for question in first.ask)
+    filled = {"title": escape(first.title), "pitch": escape(first.pitch), "asks": asks}
+    panel = _part("panel.html")
+    for name, text in filled.items():
+        panel = panel.replace(f"{{{{{name}}}}}", text)
+    return panel
 
 
 def _call_options(options: PageOptions) -> dict[str, Any]:
@@ -88,23 +112,16 @@ def _call_options(options: PageOptions) -> dict[str, Any]:
 
 
 def _choices_column(catalogue: Catalogue) -> list[Any]:
-    """Persona, prompt, voice and sampling; returns the fields in the order of `form.FIELDS`."""
+    """Personas, prompt, voice and sampling; returns the fields in the order of `form.FIELDS`."""
     first = catalogue.personas[0]
-    persona = gr.Radio(catalogue.persona_choices, value=first.id, label="Persona", elem_id="persona")
-    about = gr.Markdown(_about(first), elem_id="about")
+    gr.HTML(_part("gallery.html"), padding=False)
     prompt = gr.Textbox(first.prompt, label="Prompt", lines=4, max_lines=10, elem_id="prompt")
+    gr.HTML(_part("coach.html"), padding=False)
     voice = gr.Dropdown(catalogue.voice_choices, value=catalogue.voice_of(first), label="Voice", elem_id="voice")
+    gr.HTML(_part("voices.html"), padding=False)
     with gr.Accordion("Sampling (moves during the call)", open=False):
         sliders = _sliders(catalogue, first)
         seed = gr.Textbox("", label="Seed (empty: a fresh one each call)", elem_id="seed", max_lines=1)
-    chosen = [about, prompt, voice, *sliders]
-    persona.change(
-        lambda persona_id: _fill(catalogue, catalogue.persona(persona_id)),
-        inputs=[persona],
-        outputs=chosen,
-        show_progress="hidden",
-        concurrency_limit=None,
-    )
     return [prompt, voice, *sliders, seed]
 
 
@@ -117,22 +134,3 @@ def _sliders(catalogue: Catalogue, persona: Persona) -> list[Any]:
         gr.Slider(0, 2048, start.text_top_k, step=1, label="Text top-k (0: no limit)", elem_id="kt"),
         gr.Slider(1, MAX_PENALTY, start.repetition_penalty, step=0.05, label="Repetition penalty", elem_id="rp"),
     ]
-
-
-def _fill(catalogue: Catalogue, persona: Persona) -> list[Any]:
-    sampling = persona.sampling_over(catalogue.sampling)
-    return [
-        _about(persona),
-        persona.prompt,
-        catalogue.voice_of(persona),
-        sampling.audio_temperature,
-        sampling.text_temperature,
-        sampling.audio_top_k,
-        sampling.text_top_k,
-        sampling.repetition_penalty,
-    ]
-
-
-def _about(persona: Persona) -> str:
-    asks = "\n".join(f"- {question}" for question in persona.ask)
-    return f"{persona.pitch}\n\nThings to ask:\n{asks}"

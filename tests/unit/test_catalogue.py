@@ -1,4 +1,4 @@
-"""What the page offers: the first four personas, the checkpoint's voices, and always a voice that exists."""
+"""What the page offers: the personas, the checkpoint's voices, and always a voice that exists."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from personaplex_app.web.catalogue import (
     ECHO_NOTICE,
     RANDOM_NOTICE,
     REAL_NOTICE,
-    SHOWN_PERSONAS,
     TOY_NOTICE,
     Catalogue,
     speed_words,
@@ -22,12 +21,6 @@ def _persona(name: str, voice: str = "NATF0") -> Persona:
 
 
 PERSONAS = tuple(_persona(name) for name in "abcdef")
-
-
-def test_the_first_four_are_shown_in_order() -> None:
-    catalogue = Catalogue(PERSONAS, ("NATF0",))
-    assert SHOWN_PERSONAS == 4
-    assert catalogue.persona_choices == [("The a", "a"), ("The b", "b"), ("The c", "c"), ("The d", "d")]
 
 
 def test_an_id_that_does_not_exist_gives_the_first() -> None:

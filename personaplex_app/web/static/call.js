@@ -87,6 +87,7 @@ class Call {
   choose(values) {
     this.values = Object.fromEntries(config.fields.map((name, index) => [name, values[index]]));
     if (["waiting", "turn", "talking"].includes(this.state)) this.line.send({ type: "set", choices: this.values });
+    document.dispatchEvent(new Event("personaplex-values"));
   }
 
   async useSocket() {

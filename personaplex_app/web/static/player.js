@@ -1,0 +1,58 @@
+// Plays one sound at a time, each with a button that starts and stops it.
+//
+// In: a button and the sound's address. Out: the button's words. What cannot be played goes to `onRefused(sentence)`.
+
+import { asked } from "./wire.js";
+
+const WORDS_OF = { idle: "Listen", loading: "One moment", playing: "Stop" };
+const MAKING_MS = 120_000; // a preview that nobody has heard yet is made first
+
+export class Player {
+  constructor({ onRefused }) {
+    this.onRefused = onRefused;
+    this.sound = null;
+    this.pressed = null;
+    this.loading = null;
+  }
+
+  async press(button, path) {
+    const again = button === this.pressed;
+    this.stop();
+    if (again) return;
+    this.pressed = button;
+    this.loading = new AbortController();
+    const { signal } = this.loading;
+    become(button, "loading");
+    try {
+      const answer = await asked(path, { signal, patienceMs: MAKING_MS });
+      await this.play(button, await answer.blob(), signal);
+    } catch (error) {
+      if (signal.aborted) return;
+      this.stop();
+      this.onRefused(error.message);
+    }
+  }
+
+  async play(button, blob, signal) {
+    if (signal.aborted) return;
+    const sound = (this.sound = new Audio(URL.createObjectURL(blob)));
+    sound.onended = () => this.sound === sound && this.stop();
+    await sound.play();
+    if (!signal.aborted) become(button, "playing");
+  }
+
+  stop() {
+    this.loading?.abort();
+    if (this.sound) {
+      this.sound.pause();
+      URL.revokeObjectURL(this.sound.src);
+    }
+    if (this.pressed) become(this.pressed, "idle");
+    this.sound = this.pressed = this.loading = null;
+  }
+}
+
+function become(button, state) {
+  button.dataset.state = state;
+  button.textContent = WORDS_OF[state];
+}
