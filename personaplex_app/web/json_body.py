@@ -23,6 +23,7 @@ _STATUS = {"too_large": 413, "no_capacity": 429, "server_fault": 503}
 _OTHERWISE = 422
 
 Values = Mapping[str, Any]
+Work = Callable[[Values], Values]
 
 
 async def read_body(request: Request, most_bytes: int = MOST_BODY_BYTES) -> bytes:
@@ -67,7 +68,7 @@ class Workbench:
         self._most_waiting = most_waiting
         self._waiting = 0
 
-    async def answer(self, request: Request, work: Callable[[Values], Values], most_bytes: int) -> JSONResponse:
+    async def answer(self, request: Request, work: Work, most_bytes: int) -> JSONResponse:
         """What `work` makes of the body's values, or the sentence of what it raises."""
         if self._waiting >= self._most_waiting:
             return error_answer(NoCapacity("Too many ask at once; try again in a moment."))
@@ -81,5 +82,5 @@ class Workbench:
             self._waiting -= 1
 
 
-def _worked(work: Callable[[Values], Values], body: bytes) -> JSONResponse:
+def _worked(work: Work, body: bytes) -> JSONResponse:
     return JSONResponse(dict(work(parse_values(body))), headers=NOT_KEPT)

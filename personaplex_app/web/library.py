@@ -25,7 +25,7 @@ from personaplex_app.voices import NO_VOICE, check_voice_name
 from personaplex_app.web.catalogue import Catalogue
 from personaplex_app.web.doors import Doors
 from personaplex_app.web.health import NOT_KEPT
-from personaplex_app.web.json_body import MOST_BODY_BYTES, Values, Workbench
+from personaplex_app.web.json_body import MOST_BODY_BYTES, Values, Work, Workbench
 
 FORBIDDEN = 403
 UNNAMED = "own"
@@ -45,6 +45,7 @@ class Start(Protocol):
 
 
 Readiness = Callable[[str], Start]
+Rulers = Callable[[Request], Ruler | None]
 
 
 def persona_view(persona: Persona, sampling: SamplingSettings) -> dict[str, Any]:
@@ -64,12 +65,13 @@ class Library:
     """What each route answers; all but `personas` runs in a thread.
 
     Args:
-        ruler: the model's, for the visitor who asks; None where no model runs. readiness: of a persona by id.
+        rulers: the model's, for the visitor who asks, None where no model runs; called on the event loop.
+        readiness: of a persona by id.
     """
 
-    def __init__(self, catalogue: Catalogue, ruler: Callable[[Request], Ruler | None], readiness: Readiness) -> None:
+    def __init__(self, catalogue: Catalogue, rulers: Rulers, readiness: Readiness) -> None:
         self._catalogue = catalogue
-        self._ruler = ruler
+        self.rulers = rulers
         self._readiness = readiness
 
     def personas(self) -> Values:
@@ -84,26 +86,26 @@ class Library:
             "start": {"ready": start.ready, "seconds": round(start.seconds, 2)},
         }
 
-    def read(self, values: Values, request: Request) -> Values:
+    def read(self, values: Values) -> Values:
         """A file's persona."""
         _check_known(values, "yaml", "name")
         return self._told(parse_persona(_text(values, "yaml"), _text(values, "name")))
 
-    def check(self, values: Values, request: Request) -> Values:
+    def check(self, values: Values) -> Values:
         """A persona by the rules of a file's; one that came in a link has no id."""
         return self._told(persona_from_mapping({"id": UNNAMED, **values}))
 
-    def write(self, values: Values, request: Request) -> Values:
+    def write(self, values: Values) -> Values:
         """A persona as a file."""
         return {"yaml": persona_text(only_own_sampling(persona_from_mapping(values), self._catalogue.sampling))}
 
-    def coach(self, values: Values, request: Request) -> Values:
+    def coach(self, values: Values, ruler: Ruler | None) -> Values:
         """What the coach says of a prompt."""
         _check_known(values, "prompt", "voice")
         voice = check_voice_name(_text(values, "voice") or NO_VOICE)
-        return advice_view(advise(_text(values, "prompt"), voice, self._ruler(request)))
+        return advice_view(advise(_text(values, "prompt"), voice, ruler))
 
-    def desk(self, values: Values, request: Request) -> Values:
+    def desk(self, values: Values) -> Values:
         """A service desk's prompt."""
         return {"prompt": write_desk(values).prompt}
 
@@ -119,22 +121,24 @@ def library_routes(library: Library, doors: Doors) -> list[BaseRoute]:
         refusal = doors.refusal(request)
         return _forbidden(refusal) if refusal else JSONResponse(dict(library.personas()), headers=NOT_KEPT)
 
-    def post(path: str, work: Callable[[Values, Request], Values], most_bytes: int) -> Route:
+    def post(path: str, work: Callable[[Request], Work], most_bytes: int) -> Route:
         async def answer(request: Request) -> Response:
             refusal = doors.refusal(request)
-            if refusal:
-                return _forbidden(refusal)
-            return await bench.answer(request, lambda values: work(values, request), most_bytes)
+            return _forbidden(refusal) if refusal else await bench.answer(request, work(request), most_bytes)
 
         return Route(path, answer, methods=["POST"])
 
+    def coach(request: Request) -> Work:
+        ruler = library.rulers(request)
+        return lambda values: library.coach(values, ruler)
+
     return [
         Route("/library/personas", personas),
-        post("/library/persona", library.read, MOST_PERSONA_BYTES),
-        post("/library/check", library.check, MOST_PERSONA_BYTES),
-        post("/library/yaml", library.write, MOST_PERSONA_BYTES),
-        post("/library/coach", library.coach, MOST_COACH_BYTES),
-        post("/library/desk", library.desk, MOST_BODY_BYTES),
+        post("/library/persona", lambda request: library.read, MOST_PERSONA_BYTES),
+        post("/library/check", lambda request: library.check, MOST_PERSONA_BYTES),
+        post("/library/yaml", lambda request: library.write, MOST_PERSONA_BYTES),
+        post("/library/coach", coach, MOST_COACH_BYTES),
+        post("/library/desk", lambda request: library.desk, MOST_BODY_BYTES),
     ]
 
 
