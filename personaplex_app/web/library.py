@@ -29,8 +29,8 @@ from personaplex_app.web.json_body import MOST_BODY_BYTES, Values, Work, Workben
 
 FORBIDDEN = 403
 UNNAMED = "own"
-MOST_PERSONA_BYTES = 256 << 10  # a prompt of 20,000 characters, each escaped
-MOST_COACH_BYTES = (64 << 10) + 6 * MOST_PROMPT_CHARACTERS
+MOST_PERSONA_BYTES = 320 << 10  # a prompt of 20,000 characters, each as long as JSON can make it, and the rest
+MOST_COACH_BYTES = MOST_BODY_BYTES + 12 * MOST_PROMPT_CHARACTERS
 TOLD = ("id", "title", "pitch", "prompt", "voice", "ask", "tags", "author", "licence")
 
 

@@ -269,7 +269,7 @@ def test_without_a_model_the_coach_says_that_nobody_knows() -> None:
 
 @pytest.mark.parametrize("letter", ["a", "é", "😀", "\x01", "\n"])
 def test_the_longest_prompt_is_answered_within_50_ms_and_a_longer_one_refused(shelf: Shelf, letter: str) -> None:
-    body = json.dumps({"prompt": letter * 100_000, "voice": "NATF0"}, ensure_ascii=letter != "😀").encode()
+    body = json.dumps({"prompt": letter * 100_000, "voice": "NATF0"}, ensure_ascii=True).encode()
     shelf.post("coach", {"prompt": "warm"})
     took = []
     for _ in range(3):
@@ -310,7 +310,7 @@ def test_the_desk_s_form(shelf: Shelf) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "most"), [("persona", 256), ("check", 256), ("yaml", 256), ("coach", 649), ("desk", 64)]
+    ("path", "most"), [("persona", 320), ("check", 320), ("yaml", 320), ("coach", 1235), ("desk", 64)]
 )
 def test_a_body_that_is_too_large_is_refused_before_it_is_parsed(shelf: Shelf, path: str, most: int) -> None:
     assert _refused(shelf.post(path, b"[" * (most * 1024 + 1024)), 413) == (
