@@ -78,6 +78,7 @@ def build_stepper(choice: EngineChoice, report: Report = lambda line: None) -> S
         return _stepper(source, setting, device, report)
     with memory_told("while the model was loaded", lambda: plan.smaller if plan else ""):
         stepper = _stepper(source, setting, device, report)
+    stepper.identity = source.checkpoint.identity if source.checkpoint else ""
     if choice.purpose == "talk":
         with memory_told("while every line was tried with a full window", lambda: plan.smaller if plan else ""):
             _rehearse(stepper, report)

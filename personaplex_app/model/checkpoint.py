@@ -10,6 +10,7 @@ matrices stacked along axis 0. The released file stacks 16 steps of which the fi
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,6 +67,18 @@ class Checkpoint:
     @property
     def tokenizer(self) -> Path:
         return self.directory / TOKENIZER_FILE
+
+    @property
+    def identity(self) -> str:
+        """Names what lies in the files now, by their sizes and times; another checkpoint has another one."""
+        digest = hashlib.sha256()
+        single = [self.directory / name for name in (CONFIG_FILE, VOICES_ARCHIVE)]
+        voices = sorted((self.directory / VOICES_DIR).glob("*.pt"))
+        for path in (self.weights, self.codec, self.tokenizer, *single, *voices):
+            if path.is_file():
+                found = path.stat()
+                digest.update(f"{path.name} {found.st_size} {found.st_mtime_ns}\n".encode())
+        return digest.hexdigest()[:16]
 
     def placements(self) -> Iterator[Placement]:
         """Every tensor to read, steps 8 and beyond left out."""

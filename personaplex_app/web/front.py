@@ -28,6 +28,7 @@ from personaplex_app.web.ruler import ruler_of
 from personaplex_app.web.signalling import make_call_component
 from personaplex_app.web.turn import IceMinter
 from personaplex_app.web.visitors import VisitorCookie, Visitors
+from personaplex_app.web.voice_previews import VoicePreviews, preview_routes
 
 
 @dataclass(frozen=True)
@@ -37,11 +38,14 @@ class Front:
     page: gr.Blocks
     desk: FrontDesk
     minter: IceMinter
+    previews: VoicePreviews
     routes: list[BaseRoute]
     middleware: list[Middleware]
 
 
-def build_front(engine: Engine, catalogue: Catalogue, settings: Settings, metrics: Metrics) -> Front:
+def build_front(
+    engine: Engine, catalogue: Catalogue, settings: Settings, metrics: Metrics, previews: VoicePreviews
+) -> Front:
     """Everything between the engine and the visitor."""
     desk = FrontDesk(engine, metrics, call_limits=CallLimits(call_seconds=settings.call_seconds))
     visitors = Visitors(settings.network.secret)
@@ -58,7 +62,12 @@ def build_front(engine: Engine, catalogue: Catalogue, settings: Settings, metric
         page=build_page(catalogue, make_call, PageOptions(microphone)),
         desk=desk,
         minter=minter,
-        routes=[*talk_routes(desk, doors, minter, catalogue.sampling), *library_routes(library, doors)],
+        previews=previews,
+        routes=[
+            *talk_routes(desk, doors, minter, catalogue.sampling),
+            *library_routes(library, doors),
+            *preview_routes(previews, doors),
+        ],
         middleware=[
             Middleware(OwnOriginOnly),
             Middleware(VisitorCookie, visitors=visitors),

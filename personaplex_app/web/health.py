@@ -34,6 +34,8 @@ class EngineStatus(Protocol):
     def failed(self) -> str: ...
     @property
     def stalled(self) -> bool: ...
+    @property
+    def prompts_ready(self) -> int: ...
 
 
 class Parked(Protocol):
@@ -125,6 +127,7 @@ class Health:
             parked_bytes=parked.bytes,
             parked_dropped=parked.dropped,
             parked_expired=parked.expired,
+            prompts_ready=engine.prompts_ready,
         )
 
     def live(self) -> str:

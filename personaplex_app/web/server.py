@@ -21,11 +21,14 @@ from gradio import http_server
 from starlette.routing import BaseRoute
 
 from personaplex_app.assemble import PACKAGED, RANDOM, build_stepper, pick_checkpoint
+from personaplex_app.controls import Choices
 from personaplex_app.engine.echo import EchoStepper
 from personaplex_app.engine.facade import Engine
 from personaplex_app.engine.ports import Stepper
 from personaplex_app.metrics import Metrics
 from personaplex_app.personas import load_personas
+from personaplex_app.preview_shelf import PreviewShelf
+from personaplex_app.preview_sounds import VERSION
 from personaplex_app.settings import LOOPBACK, Settings
 from personaplex_app.web.catalogue import (
     ECHO_NOTICE,
@@ -41,6 +44,7 @@ from personaplex_app.web.health import Health, health_routes
 from personaplex_app.web.listening import ThreadedServer
 from personaplex_app.web.peers import use_clear_encoder, use_quick_channel, use_small_jitter_buffer
 from personaplex_app.web.starting import Entrance, ready_route
+from personaplex_app.web.voice_previews import VoicePreviews
 
 log = logging.getLogger(__name__)
 
@@ -51,6 +55,11 @@ LAST_WORDS_SECONDS = 2.0
 CLOSE_SECONDS = 15.0  # for all that has to be closed; what is not by then is left to the system
 MAX_UPLOAD_BYTES = 1 << 20
 ANYWHERE = "0.0.0.0"
+PREVIEW_NOTES = {
+    PACKAGED[0]: "A toy's voice: it says nothing of PersonaPlex's.",
+    PACKAGED[1]: "Noise: this checkpoint's weights are random.",
+    RANDOM: "Noise: these weights are random.",
+}
 
 
 def make_stepper(settings: Settings, report: Callable[[str], None]) -> tuple[Stepper, Catalogue]:
@@ -67,6 +76,22 @@ def make_stepper(settings: Settings, report: Callable[[str], None]) -> tuple[Ste
         sampling=stepper.config.sampling,
         notice=f"{notice.get(checkpoint, REAL_NOTICE)} {stepper.remark}".strip(),
     )
+
+
+def prompts_of(catalogue: Catalogue) -> list[tuple[str, Choices]]:
+    """What a talk with each persona begins with, by its id: exactly what the page asks for."""
+    return [
+        (one.id, Choices(one.prompt, catalogue.voice_of(one), one.sampling_over(catalogue.sampling), 0))
+        for one in catalogue.personas
+    ]
+
+
+def open_previews(engine: Engine, catalogue: Catalogue, settings: Settings, metrics: Metrics) -> VoicePreviews:
+    """Previews of the voices, kept in the cache directory for this checkpoint and this way to make them."""
+    identity = getattr(engine.stepper, "identity", "")
+    directory = settings.model.cache / "previews" / f"{identity}-{VERSION}" if identity else None
+    note = PREVIEW_NOTES.get(pick_checkpoint(settings.model), "") if settings.engine == "model" else ""
+    return VoicePreviews(engine, PreviewShelf(directory), catalogue.sampling, note, metrics.preview_made)
 
 
 def import_early() -> None:
@@ -141,7 +166,9 @@ def _served_at(entrance: Entrance) -> Iterator[None]:
 async def _life(front: Front) -> AsyncIterator[None]:
     """What lives on the server's event loop and has to be closed there."""
     front.minter.start()
+    front.previews.start()
     yield
+    await front.previews.close()
     await front.minter.stop()
     await front.desk.close()
 
@@ -158,6 +185,7 @@ def serve(settings: Settings, entrance: Entrance) -> None:
     stepper, catalogue = make_stepper(settings, entrance.report)
     metrics = Metrics()
     engine = Engine(stepper, on_fatal=exit_soon, parking_bytes=settings.parking_bytes, on_tick=metrics.tick)
+    engine.readying.wanted = prompts_of(catalogue)
     entrance.report("Measuring how long a frame takes ...")
     speed = speed_words(engine.measure())
     log.info("%s", speed)
@@ -165,7 +193,7 @@ def serve(settings: Settings, entrance: Entrance) -> None:
         catalogue = catalogue.saying(getattr(stepper, "summary", "") or speed)
     entrance.report("Opening the page ...")
     with engine:
-        front = build_front(engine, catalogue, settings, metrics)
+        front = build_front(engine, catalogue, settings, metrics, open_previews(engine, catalogue, settings, metrics))
         health = Health(engine, front.desk)
         loop = launch(front, settings, [*health_routes(health, metrics), ready_route()], entrance)
         health.started = True

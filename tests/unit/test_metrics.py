@@ -159,3 +159,10 @@ def test_it_shows_the_process_s_memory(metrics: Metrics) -> None:
     if not Path("/proc/self/stat").exists():
         pytest.skip("no /proc here")
     assert scraped(metrics)["process_resident_memory_bytes"] > 1e6
+
+
+def test_previews_and_prompts_that_are_ready_are_told(metrics: Metrics) -> None:
+    metrics.watch(lambda: replace(ROOM, prompts_ready=7))
+    assert scraped(metrics)["previews_made_total"] == 0
+    metrics.preview_made()
+    assert (scraped(metrics)["previews_made_total"], scraped(metrics)["prompts_ready"]) == (1, 7)

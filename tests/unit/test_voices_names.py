@@ -2,87 +2,18 @@
 
 from __future__ import annotations
 
-import builtins
-import io
-import os
-import random
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from support.hostile import hostile_names, no_files
 
 from personaplex_app.errors import InvalidInput
 from personaplex_app.model.config import CheckpointConfig
 from personaplex_app.model.voice_file import VoiceShelf
-from personaplex_app.voices import check_voice_name, describe_voice
-
-ODD = (
-    "",
-    " ",
-    ".",
-    "..",
-    "-rf",
-    "_x",
-    "/etc/passwd",
-    "../../etc/passwd",
-    "..\\..\\windows\\system32",
-    "C:\\secrets",
-    "~/.ssh/id_rsa",
-    "file:///etc/passwd",
-    "http://169.254.169.254/",
-    "TINY0.pt",
-    "TINY0\x00",
-    "\x00",
-    "TINY0/../TINY0",
-    "TINY0\n",
-    "TINY0 ",
-    "ＴＩＮＹ０",
-    "TINY٠",
-    "․․/TINY0",
-    "‥/TINY0",
-    "．．／etc／passwd",
-    "%2e%2e%2fetc%2fpasswd",
-    "$(id)",
-    "`id`",
-    "TINY0;id",
-    "{TINY0}",
-    "<script>",
-    "é",
-    "😀",
-    "x" * 33,
-    "x" * 100_000,
-    "CON:",
-    "\ud800",
-)
-PIECES = (
-    "../",
-    "..\\",
-    "/",
-    "\x00",
-    "․․/",
-    "%2e%2e/",
-    "etc",
-    "passwd",
-    "TINY0",
-    ".pt",
-    "～",
-    "\u202e",
-    "\n",
-    "//",
-    "‥",
-)
-
-
-def _hostile() -> list[str]:
-    dice, names = random.Random(0), list(ODD)
-    while len(names) < 500:
-        name = "".join(dice.choice(PIECES) for _ in range(dice.randrange(1, 9)))
-        if not name.isascii() or not name.replace("_", "").isalnum():
-            names.append(name)
-    return names
+from personaplex_app.voices import check_voice_name, describe_voice, voice_kind
 
 
 @pytest.fixture
@@ -95,37 +26,26 @@ def shelf(tmp_path: Path) -> VoiceShelf:
 
 
 @pytest.fixture
-def no_files() -> Iterator[list[object]]:
-    """Every way to open or look at a file, forbidden; gives the list of attempts."""
-    attempts: list[object] = []
-
-    def forbidden(*arguments: object, **named: object) -> None:
-        attempts.append(arguments)
-        raise AssertionError(f"a file is touched: {arguments!r}")
-
-    with pytest.MonkeyPatch.context() as patch:
-        for place, name in ((builtins, "open"), (io, "open"), (os, "open"), (os, "stat"), (torch, "load")):
-            patch.setattr(place, name, forbidden)
-        for name in ("open", "stat", "exists", "is_file", "read_bytes"):
-            patch.setattr(Path, name, forbidden)
+def untouched() -> Iterator[list[object]]:
+    with no_files() as attempts:
         yield attempts
 
 
 def test_five_hundred_hostile_names_are_refused_and_no_file_is_opened(
-    shelf: VoiceShelf, no_files: list[object]
+    shelf: VoiceShelf, untouched: list[object]
 ) -> None:
     refused = 0
-    for name in _hostile():
+    for name in hostile_names():
         with pytest.raises(InvalidInput) as error:
             shelf.load(name)
         refused += error.value.code == "unknown_voice" and len(error.value.sentence) < 400
-    assert refused == 500 and not no_files
+    assert refused == 500 and not untouched
 
 
-def test_a_proper_name_that_is_not_there_opens_nothing_either(shelf: VoiceShelf, no_files: list[object]) -> None:
+def test_a_proper_name_that_is_not_there_opens_nothing_either(shelf: VoiceShelf, untouched: list[object]) -> None:
     with pytest.raises(InvalidInput, match="There is no voice NATF0; this checkpoint has TINY0") as error:
         shelf.load("NATF0")
-    assert error.value.code == "unknown_voice" and not no_files
+    assert error.value.code == "unknown_voice" and not untouched
 
 
 @pytest.mark.parametrize("name", [None, 3, b"TINY0", ["TINY0"]])
@@ -161,3 +81,9 @@ def test_proper_names_pass(name: str) -> None:
 )
 def test_names_are_described_for_people(name: str, description: str) -> None:
     assert describe_voice(name) == description
+
+
+def test_an_official_name_says_style_and_gender() -> None:
+    kinds = [voice_kind(name) for name in ("NATF0", "NATM3", "VARF4", "VARM0", "TINY0", "own-0123abcd")]
+    assert kinds[:4] == [("natural", "female"), ("natural", "male"), ("varied", "female"), ("varied", "male")]
+    assert kinds[4:] == [("own", "")] * 2
