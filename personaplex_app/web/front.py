@@ -10,8 +10,10 @@ from typing import Any
 
 import gradio as gr
 from starlette.middleware import Middleware
+from starlette.requests import HTTPConnection
 from starlette.routing import BaseRoute
 
+from personaplex_app.coach import Ruler
 from personaplex_app.engine.call_clock import CallLimits
 from personaplex_app.engine.facade import Engine
 from personaplex_app.metrics import Metrics
@@ -24,7 +26,7 @@ from personaplex_app.web.own_origin import OwnOriginOnly
 from personaplex_app.web.page import MICROPHONE, PLAIN_MICROPHONE, PageOptions, build_page
 from personaplex_app.web.preview import PersonaPreview
 from personaplex_app.web.routes import talk_routes
-from personaplex_app.web.ruler import ruler_of
+from personaplex_app.web.ruler import ruler_of, with_own_voices
 from personaplex_app.web.signalling import make_call_component
 from personaplex_app.web.turn import IceMinter
 from personaplex_app.web.visitors import VisitorCookie, Visitors
@@ -55,8 +57,12 @@ def build_front(
     def make_call(ticket: Any, **options: Any) -> Any:
         return make_call_component(desk, doors, minter, ticket, **options)
 
+    def measured_for(request: HTTPConnection) -> Ruler | None:
+        own = {voice.name: voice.learned for voice in desk.own_voices.of(doors.visitor(request))}
+        return ruler and with_own_voices(ruler, engine.stepper, own)
+
     ruler = ruler_of(engine.stepper)
-    library = Library(catalogue, lambda request: ruler, engine.readying.of)
+    library = Library(catalogue, measured_for, engine.readying.of)
     microphone = PLAIN_MICROPHONE if settings.plain_microphone else MICROPHONE
     return Front(
         page=build_page(catalogue, make_call, PageOptions(microphone)),
