@@ -182,18 +182,18 @@ def test_beside_a_talk_it_is_made_between_the_ticks_and_costs_no_frame() -> None
         async with open_house(stepper) as house:
             talker = await talk(house.engine)
             asked = asyncio.create_task(house.ask("NATF0"))
-            await asyncio.to_thread(pace, 25, lambda index: talker.say(index + 1.0), [talker])
+            await asyncio.to_thread(pace, 15, lambda index: talker.say(index + 1.0), [talker])
             sound_of(await asked)
             counters = talker.session.counters
             assert (counters.heard_dropped, counters.silence_filled, counters.missed) == (0, 0, 0)
-            assert [value for value in talker.values if value][:25] == [index + 1.0 for index in range(25)]
+            assert [value for value in talker.values if value][:15] == [index + 1.0 for index in range(15)]
 
     asyncio.run(listen())
 
 
 def test_whoever_comes_has_the_slot_at_once_and_the_preview_begins_again_later() -> None:
     stepper = SpeakingStepper()
-    stepper.step_seconds = 0.02
+    stepper.step_seconds = 0.01
 
     async def listen() -> None:
         async with open_house(stepper) as house:
@@ -217,7 +217,7 @@ def test_whoever_comes_has_the_slot_at_once_and_the_preview_begins_again_later()
 
 def test_whoever_comes_back_has_it_too() -> None:
     stepper = SpeakingStepper()
-    stepper.step_seconds = 0.02
+    stepper.step_seconds = 0.01
 
     async def listen() -> None:
         async with open_house(stepper) as house:
@@ -390,7 +390,7 @@ def test_what_nobody_asked_for_is_made_while_nobody_talks(monkeypatch: pytest.Mo
 
 def test_the_server_s_end_leaves_no_slot_and_no_task_behind() -> None:
     stepper = SpeakingStepper()
-    stepper.step_seconds = 0.02
+    stepper.step_seconds = 0.01
 
     async def leave() -> None:
         async with open_house(stepper) as house:

@@ -5,6 +5,8 @@ A model of a few numbers: the interpreter takes long for each program.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -12,6 +14,7 @@ import torch
 from torch import Tensor
 
 from personaplex_app.controls import SamplingSettings
+from personaplex_app.engine.readying import PromptKeeper
 from personaplex_app.model import rehearsal
 from personaplex_app.model.config import CheckpointConfig, LanguageConfig
 from personaplex_app.model.fast import attention_kernels, draw_kernels, language
@@ -23,6 +26,7 @@ from personaplex_app.model.language import LanguageModel
 from personaplex_app.model.loading import random_weights
 from personaplex_app.model.prompts import PromptPlan, plan_prompt
 from personaplex_app.model.quantization import Quantization
+from personaplex_app.model.stepper import Opening, SpeechStepper
 
 CPU = torch.device("cpu")
 CONTEXT = 70  # a block and a little more
@@ -167,9 +171,13 @@ def test_a_prompt_that_was_made_ready_is_found_and_gives_what_reading_it_gives(m
     model.pool.trim()
     size = 2 * model.pool.block_bytes + 4 * (TINY.dim + TINY.text_card)
     model.prompts = PromptStates(size)
-    assert model.has_room(plan) and not model.has_room(_plan(2 * BLOCK_POSITIONS))
-    assert len(list(model.prepare_pieces(plan, name))) == 2, "67 positions are three pieces"
-    assert name in model.prompts and model.prompts.bytes == size and not model.has_room(_plan(1))
+    opening, stepper = Opening(plan, GREEDY, 1, name), cast("FastStepper", SimpleNamespace(language=model))
+    assert FastStepper.has_room(stepper, opening) and not model.has_room(_plan(2 * BLOCK_POSITIONS))
+    assert len(list(FastStepper.prepare_pieces(stepper, opening))) == 2, "67 positions are three pieces"
+    assert FastStepper.keeps(stepper, name) and model.prompts.bytes == size
+    assert not FastStepper.has_room(stepper, replace(opening, plan=_plan(1)))
+    assert list(FastStepper.prepare_pieces(stepper, replace(opening, known_as=None))) == [], "nobody else will have it"
+    assert issubclass(FastStepper, PromptKeeper) and not issubclass(SpeechStepper, PromptKeeper)
     assert model.pool.made == 0 and model.state.position_host == [0], "no row was touched"
     monkeypatch.setattr(model, "_read", lambda plan: pytest.fail("read again"))
     assert list(model.prime_pieces(0, plan, GREEDY, 1, known_as=name)) == []
