@@ -88,7 +88,10 @@ def prepare_clip(clip: Clip, most_seconds: float = MOST_SECONDS) -> PreparedClip
     kept = normalize_loudness(kept)
     _check_speech(kept)
     _check_noise(kept, notes)
-    return PreparedClip(_capped(kept, notes), tuple(notes))
+    kept, lowered_db = cap_peaks(kept)
+    if lowered_db >= TOLD_CAP_DB:
+        notes.append(f"Single peaks were lowered by up to {lowered_db:.0f} dB.")
+    return PreparedClip(kept, tuple(notes))
 
 
 def _notes_on_file(clip: Clip, most_seconds: float) -> list[str]:
@@ -188,15 +191,16 @@ def _check_noise(kept: Pcm, notes: list[str]) -> None:
         notes.append(f"There is some noise: the speech is {reach:.0f} dB louder than what is heard in its pauses.")
 
 
-def _capped(pcm: Pcm, notes: list[str]) -> Pcm:
-    """Peaks brought down to the most that there may be, by a gain that falls and rises within milliseconds."""
+def cap_peaks(pcm: Pcm) -> tuple[Pcm, float]:
+    """Brings float32 [n] down to the most that peaks may be, by a gain that falls and rises within milliseconds.
+
+    Returns the sound, and by how many decibels the highest peak was lowered; what lies 10 ms away stays as it is.
+    """
     blocks = -(-len(pcm) // PEAK_BLOCK_SAMPLES)
     padded = np.pad(np.abs(pcm), (0, blocks * PEAK_BLOCK_SAMPLES - len(pcm)))
     gains = PEAK / np.maximum(padded.reshape(blocks, PEAK_BLOCK_SAMPLES).max(axis=1), PEAK)
-    lowered = -20 * float(np.log10(gains.min()))
-    if lowered >= TOLD_CAP_DB:
-        notes.append(f"Single peaks were lowered by up to {lowered:.0f} dB.")
     around = np.pad(gains, 1, mode="edge")
     lowest = np.minimum(np.minimum(around[:-2], around[2:]), gains)  # so that no line between two rises above a third
     middles = (np.arange(blocks) + 0.5) * PEAK_BLOCK_SAMPLES
-    return np.asarray(pcm * np.interp(np.arange(len(pcm)), middles, lowest), dtype=np.float32)
+    capped = np.asarray(pcm * np.interp(np.arange(len(pcm)), middles, lowest), dtype=np.float32)
+    return capped, -20 * float(np.log10(gains.min()))
