@@ -73,7 +73,7 @@ def with_tags(page: bytes, tags: bytes) -> bytes:
     ends = [at for at in (page.find(mark, begin.end()) for mark in _HEAD_ENDS) if at >= 0]
     end = min(ends, default=len(page))
     kept = _OTHERS.sub(b"", page[begin.end() : end])
-    return page[: begin.end()] + b"\n" + tags + kept + page[end:]
+    return page[: begin.end()] + kept + tags + b"\n" + page[end:]  # the character set stands first
 
 
 def _is_page(scope: Mapping[str, Any]) -> bool:
