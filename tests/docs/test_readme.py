@@ -14,6 +14,9 @@ from personaplex_app.cli import build_parser
 from personaplex_app.engine.admission import Limits
 from personaplex_app.engine.call_clock import CallLimits
 from personaplex_app.engine.tick_loop import HUNG_SECONDS
+from personaplex_app.persona_fields import KNOWN, QUESTIONS
+from personaplex_app.personas import parse_persona
+from personaplex_app.prompt_shapes import shape_of
 from personaplex_app.settings import TOKEN_VARIABLES, add_model_flags, add_serve_flags
 from personaplex_app.web.server import FATAL_EXIT_CODE
 
@@ -88,7 +91,7 @@ def test_every_variable_is_named_and_no_other() -> None:
 
 
 def test_commands_named_are_commands() -> None:
-    named = set(re.findall(r"^app (\w+) ", README, flags=re.MULTILINE))
+    named = set(re.findall(r"^app ([\w-]+) ", README, flags=re.MULTILINE))
     commands = next(one for one in build_parser()._actions if isinstance(one, argparse._SubParsersAction))
     assert named | {"serve"} == set(commands.choices)
 
@@ -124,8 +127,14 @@ def test_front_matter_is_a_space_s() -> None:
     assert {"suggested_hardware", "license"} <= set(front)
 
 
-def test_a_persona_s_keys_are_those_the_readme_names() -> None:
-    from personaplex_app.personas import _KNOWN
+PERSONA_SECTION = README.split("A persona of your own")[1].split("## ")[0]
 
-    paragraph = README.split("A persona of your own")[1].split("## ")[0]
-    assert [key for key in _KNOWN if f"`{key}`" not in paragraph] == []
+
+def test_a_persona_s_keys_are_those_the_readme_names() -> None:
+    assert [key for key in KNOWN if f"`{key}`" not in PERSONA_SECTION] == []
+
+
+def test_the_persona_of_the_readme_can_be_pasted() -> None:
+    persona = parse_persona(PERSONA_SECTION.split("```yaml\n")[1].split("```")[0], "README.md")
+    assert shape_of(persona.prompt) == "service"
+    assert len(persona.ask) == QUESTIONS and persona.tags and persona.sampling
