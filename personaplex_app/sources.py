@@ -94,7 +94,6 @@ class Source:
         if self.checkpoint is None:
             report("Making random weights ...")
             return random_weights(self.config.language, device, dtype, quantization=quantization)
-        report("Loading weights ...")
         return load_weights(self.checkpoint, device, dtype, quantization, report)
 
     def streamed_weights(

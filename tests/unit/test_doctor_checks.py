@@ -132,8 +132,6 @@ def test_what_is_wrong_takes_two_lines_and_all_else_one() -> None:
     assert "\n" not in line_of(checks.packages([])) and "\n" not in line_of(checks.host_memory(None))
     assert verdict(0, "a dir").endswith("here: scripts/start --checkpoint 'a dir'")
     assert verdict(1).startswith("One thing")
-        "One thing"
-    )
     assert verdict(3).startswith("3 things")
 
 
