@@ -19,6 +19,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from personaplex_app.audio import FRAME_MS
 from personaplex_app.controls import SamplingSettings
 from personaplex_app.engine.facade import Engine
 from personaplex_app.errors import InvalidInput, NoCapacity, PersonaplexError
@@ -38,8 +39,10 @@ QUIET_SECONDS = 5.0  # without any talk, before what nobody asked for is made
 RETRY_SECONDS = 10
 FORBIDDEN, NOT_FOUND, UNUSABLE, NOT_NOW = 403, 404, 422, 503
 NOT_YET = "The preview of {voice} is still being made, and talks go first. Try again in a moment."
+SLOW = "The model is slower than real time here, so no previews are made."
 KEPT = {"cache-control": "private, max-age=3600"}
-NOT_KEPT = {"cache-control": "no-store"}
+NOT_SLOW = "The model is slower than real time here, so no previews are made."
+KEPT = {"cache-control": "no-store"}
 
 
 class VoicePreviews:
@@ -92,6 +95,8 @@ class VoicePreviews:
         found = await asyncio.to_thread(self._shelf.find, voice)
         if found is not None:
             return found
+        if self._engine.status.step_ms > FRAME_MS:  # whoever comes would wait long for the slot
+            raise NoCapacity(SLOW)
         try:
             return await asyncio.wait_for(asyncio.shield(self._begun(voice)), ANSWER_SECONDS)
         except TimeoutError:

@@ -345,6 +345,19 @@ def test_a_slot_that_cannot_be_wiped_is_the_engine_s_end() -> None:
     asyncio.run(listen())
 
 
+def test_where_a_frame_takes_longer_than_it_lasts_none_is_made() -> None:
+    stepper = SpeakingStepper()
+
+    async def ask() -> None:
+        async with open_house(stepper) as house:
+            house.engine._loop.step_seconds = 0.081
+            refused = await house.ask("NATF0")
+            assert refused.status_code == 503 and refused.json()["error"] == voice_previews.SLOW
+            assert not stepper.primed
+
+    asyncio.run(ask())
+
+
 def test_who_waits_too_long_is_told_to_come_back_and_finds_it_then(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(voice_previews, "ANSWER_SECONDS", 0.1)
     stepper = SpeakingStepper()
