@@ -45,7 +45,7 @@ _ABOUT_ONESELF = re.compile(r"\b(?:I|My)\b")
 _PLAIN_HELPER = re.compile(r"You are an? (?:[\w,-]+ ){0,6}(?:assistant|teacher|AI)\.?", re.IGNORECASE)
 _BARE = re.compile(
     r"(?i:\b(?:you|i|are|am|is|was|a|an|the|and|your|my|name|named|called|work|works|working|for|at|by|which|employed"
-    r"|hired|clerk|receptionist|agent|assistant|desk|employee|representative|as|hello|hi)\b)|[\W_]"
+    r"|hired|clerk|receptionist|agent|assistant|desk|employee|representative|as|hello|hi)\b)|[\s.,;:!?'’\"()-]"
 )
 _TO_YOU = (
     (re.compile(r"\bI am\b|\bI['’]m\b"), "You are"),

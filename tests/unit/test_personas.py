@@ -145,6 +145,7 @@ def test_an_empty_prompt_is_a_prompt(file: Path) -> None:
             GOOD + "tags: [[a]]\n",
             "kate.yaml, line 7: it is nested too deeply|line 7: 'tags' must be a text, not a list",
         ),
+        (GOOD + f"tags: [{'a, ' * 200}]\n", "kate.yaml, line 7: it holds more than 200 values"),
         (GOOD + "tags: [[[a]]]\n", "kate.yaml, line 7: it is nested too deeply"),
     ],
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from personaplex_app.errors import InvalidInput
@@ -175,6 +175,7 @@ WORDS = st.sampled_from(
 
 
 @settings(max_examples=300, deadline=None)
+@example("😀 work for You")
 @given(st.lists(WORDS, max_size=30).map(" ".join))
 def test_a_template_has_its_shape_and_loses_no_word_of_the_facts(prompt: str) -> None:
     found = nearest(prompt)
