@@ -68,7 +68,7 @@ class FrontDesk:
         self.engine = engine
         self.metrics = metrics
         self.call_limits = call_limits or CallLimits()
-        self.own_voices = own_voices or OwnVoices()
+        self.own_voices = OwnVoices() if own_voices is None else own_voices
         self._admission = Admission(engine.status.slots, self._free, time.monotonic, limits)
         self._talks: dict[str, Talk] = {}
         self._joining = 0

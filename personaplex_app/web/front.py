@@ -23,6 +23,7 @@ from personaplex_app.web.desk import FrontDesk
 from personaplex_app.web.doors import Doors
 from personaplex_app.web.library import Library, library_routes
 from personaplex_app.web.own_origin import OwnOriginOnly
+from personaplex_app.web.own_voice_routes import own_voice_routes
 from personaplex_app.web.page import MICROPHONE, PLAIN_MICROPHONE, PageOptions, build_page
 from personaplex_app.web.preview import PersonaPreview
 from personaplex_app.web.routes import talk_routes
@@ -73,6 +74,7 @@ def build_front(
             *talk_routes(desk, doors, minter, catalogue.sampling),
             *library_routes(library, doors),
             *preview_routes(previews, doors),
+            *own_voice_routes(desk, doors),
         ],
         middleware=[
             Middleware(OwnOriginOnly),

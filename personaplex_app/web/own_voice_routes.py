@@ -29,6 +29,7 @@ from personaplex_app.web.own_voices import OwnVoice
 log = logging.getLogger(__name__)
 
 BODY_SECONDS = 60.0
+SWEEP_AFTER_SECONDS = 1.0  # the end of a voice's time
 WORKERS = 2
 METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 TOO_SLOW = f"The clip did not arrive within {BODY_SECONDS:.0f} s; send a shorter one."
@@ -50,7 +51,7 @@ class ClipsAtWork:
         prepared = await to_thread.run_sync(_prepared, data, engine.stepper.voice_seconds, limiter=self._readers)
         learned = await to_thread.run_sync(engine.learn_voice, prepared.pcm, limiter=self._learners)
         kept = voices.keep(visitor, learned, prepared.seconds, prepared.notes)
-        asyncio.get_running_loop().call_later(voices.kept_seconds + 1, voices.sweep)
+        asyncio.get_running_loop().call_later(voices.kept_seconds + SWEEP_AFTER_SECONDS, voices.sweep)
         return kept
 
 

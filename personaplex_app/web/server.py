@@ -95,9 +95,10 @@ def open_previews(engine: Engine, catalogue: Catalogue, settings: Settings, metr
 
 
 def import_early() -> None:
-    """What gradio's queue would import in the first call: seconds of broken sound, and a ticket that comes too late."""
+    """What would be imported in the first call or for the first clip: seconds of broken sound, a ticket too late."""
     os.environ["MPLBACKEND"] = "agg"  # else gradio, which asks for the backend, has matplotlib look for a screen
-    importlib.import_module("pandas")
+    importlib.import_module("pandas")  # gradio's queue
+    importlib.import_module("pyloudnorm")  # voices
     with contextlib.suppress(ModuleNotFoundError):  # gradio looks for it, and the app does without
         importlib.import_module("matplotlib")
 

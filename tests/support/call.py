@@ -28,6 +28,7 @@ from personaplex_app.engine.session import Session
 from personaplex_app.metrics import Metrics
 from personaplex_app.web.desk import FrontDesk
 from personaplex_app.web.handler import WIRE_RATE_HZ, CallHandler
+from personaplex_app.web.own_voices import OwnVoices
 from personaplex_app.web.talk import Talk
 
 PACKET_SAMPLES = WIRE_RATE_HZ // 50
@@ -152,10 +153,13 @@ class Call:
 
 @contextlib.asynccontextmanager
 async def open_desk(
-    engine: Engine, limits: Limits | None = None, call_limits: CallLimits | None = None
+    engine: Engine,
+    limits: Limits | None = None,
+    call_limits: CallLimits | None = None,
+    own_voices: OwnVoices | None = None,
 ) -> AsyncIterator[FrontDesk]:
     """A front desk that looks after its talks until the block is left."""
-    desk = FrontDesk(engine, Metrics(), limits, call_limits)
+    desk = FrontDesk(engine, Metrics(), limits, call_limits, own_voices)
     try:
         yield desk
     finally:

@@ -26,6 +26,8 @@ from personaplex_app.engine.facade import Engine
 from personaplex_app.network import Network
 from personaplex_app.web.desk import FrontDesk
 from personaplex_app.web.doors import Doors
+from personaplex_app.web.own_voice_routes import own_voice_routes
+from personaplex_app.web.own_voices import OwnVoices
 from personaplex_app.web.routes import talk_routes
 from personaplex_app.web.turn import IceMinter
 from personaplex_app.web.visitors import COOKIE, VisitorCookie, Visitors
@@ -67,12 +69,14 @@ async def open_front(
     call_limits: CallLimits | None = None,
     origins: tuple[str, ...] = (),
     sampling: SamplingSettings | None = None,
+    own_voices: OwnVoices | None = None,
 ) -> AsyncIterator[OpenFront]:
-    """Serves `/talk/...` until the block is left."""
+    """Serves `/talk/...` and `/voices/own` until the block is left."""
     visitors, network = Visitors(), Network(ice=ICE)
     doors = Doors(visitors, network, origins)
-    async with open_desk(engine, limits, call_limits) as desk:
-        routes = talk_routes(desk, doors, IceMinter(network), sampling or SamplingSettings())
+    async with open_desk(engine, limits, call_limits, own_voices) as desk:
+        talks = talk_routes(desk, doors, IceMinter(network), sampling or SamplingSettings())
+        routes = [*talks, *own_voice_routes(desk, doors)]
         async with _serve(Starlette(routes=routes, middleware=[Middleware(VisitorCookie, visitors=visitors)])) as port:
             yield OpenFront(desk, visitors, f"http://127.0.0.1:{port}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
@@ -11,7 +12,16 @@ from prometheus_client.parser import text_string_to_metric_families
 from personaplex_app import metrics as metrics_module
 from personaplex_app.audio import FRAME_SECONDS
 from personaplex_app.engine.session import Counters
-from personaplex_app.metrics import ENDS, PATHS, REFUSALS, RESUMES, TICK_BUCKETS_SECONDS, Metrics, Reading
+from personaplex_app.metrics import (
+    ENDS,
+    PATHS,
+    REFUSALS,
+    RESUMES,
+    TICK_BUCKETS_SECONDS,
+    VOICE_REFUSALS,
+    Metrics,
+    Reading,
+)
 from personaplex_app.web.pacing import PacingCounters
 
 ROOM = Reading(slots=2, slots_free=1, talks_live=1, tickets_waiting=0, step_seconds=0.015, ready=True)
@@ -59,7 +69,14 @@ def test_the_buckets_hold_the_figures_that_we_promise() -> None:
 
 def test_every_label_stands_at_zero_before_anything_happened(metrics: Metrics) -> None:
     seen = scraped(metrics)
-    for name, labels in {"talks_started": PATHS, "talks_ended": ENDS, "refusals": REFUSALS, "resumes": RESUMES}.items():
+    stated = {
+        "talks_started": PATHS,
+        "talks_ended": ENDS,
+        "refusals": REFUSALS,
+        "resumes": RESUMES,
+        "voices_refused": VOICE_REFUSALS,
+    }
+    for name, labels in stated.items():
         assert [seen[f"{name}_total{{{label}}}"] for label in (*labels, "other")] == [0.0] * (len(labels) + 1)
 
 
@@ -68,11 +85,28 @@ def test_a_word_that_stands_in_no_list_is_other(metrics: Metrics) -> None:
     before = set(scraped(metrics))
     metrics.refused(hostile)
     metrics.resumed(hostile)
+    metrics.voice_refused(hostile)
     metrics.connected(hostile, 0.1).ended(hostile)
     after = scraped(metrics)
     assert set(after) == before, "no label of a client's making"
-    for name in ("refusals", "resumes", "talks_started", "talks_ended"):
+    for name in ("refusals", "resumes", "voices_refused", "talks_started", "talks_ended"):
         assert after[f"{name}_total{{other}}"] == 1
+
+
+def test_voices_are_counted_and_why_there_were_none(metrics: Metrics) -> None:
+    for _ in range(3):
+        metrics.voice_taken()
+    metrics.voice_refused("clip_noisy")
+    seen = scraped(metrics)
+    assert (seen["voices_taken_total"], seen["voices_refused_total{clip_noisy}"]) == (3, 1)
+
+
+def test_every_reason_to_take_no_voice_has_a_label() -> None:
+    package = Path(metrics_module.__file__).parent
+    files = ("clip_decoder", "clip_reader", "voice_clip", "web/clip_door", "web/own_voice_routes", "web/own_voices")
+    text = "".join((package / f"{name}.py").read_text() for name in files)
+    codes = set(re.findall(r"""(?:code=|UNREADABLE = )"(\w+)\"""", text)) - {"unknown_voice"}
+    assert codes | {"no_capacity", "server_fault"} == set(VOICE_REFUSALS)
 
 
 def test_a_talk_s_counters_are_added_as_they_grow_and_never_twice(metrics: Metrics) -> None:
