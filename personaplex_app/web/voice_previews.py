@@ -41,8 +41,7 @@ FORBIDDEN, NOT_FOUND, UNUSABLE, NOT_NOW = 403, 404, 422, 503
 NOT_YET = "The preview of {voice} is still being made, and talks go first. Try again in a moment."
 SLOW = "The model is slower than real time here, so no previews are made."
 KEPT = {"cache-control": "private, max-age=3600"}
-NOT_SLOW = "The model is slower than real time here, so no previews are made."
-KEPT = {"cache-control": "no-store"}
+NOT_KEPT = {"cache-control": "no-store"}
 
 
 class VoicePreviews:
