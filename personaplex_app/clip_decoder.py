@@ -31,7 +31,7 @@ MOST_CHANNELS = 8
 MOST_BAD_PACKETS = 100
 MORE_BYTES = 128 << 20  # than the libraries take
 CPU_SECONDS = 10
-NICENESS = 10  # talks go first
+NICENESS = 5  # talks go first
 
 # ffmpeg's own lists: what is not named is not even tried. No playlist, no script, no device, no picture stands here.
 FORMATS = "wav,mp3,flac,ogg,mov,mp4,m4a,3gp,3g2,mj2,matroska,webm"

@@ -61,3 +61,5 @@ class Listener:
         for _ in range(WARM_UP_FRAMES):
             row.encode(torch.zeros((1, FRAME_SAMPLES), device=row.device))
         row.reset(0)
+        if row.device.type == "cuda":
+            torch.cuda.empty_cache()  # modules are made with weights of their own first
