@@ -90,3 +90,9 @@ def packed(value: Any) -> str:
     text = value if isinstance(value, bytes) else json.dumps(value).encode()
     deflate = zlib.compressobj(9, zlib.DEFLATED, -15)
     return base64.urlsafe_b64encode(deflate.compress(text) + deflate.flush()).decode().rstrip("=")
+
+
+def unpacked(fragment: str) -> Any:
+    """What a link's fragment holds."""
+    padded = fragment + "=" * (-len(fragment) % 4)
+    return json.loads(zlib.decompress(base64.urlsafe_b64decode(padded), -15))

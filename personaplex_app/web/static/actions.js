@@ -15,7 +15,7 @@ export class Actions {
     part("import-file").onchange = () => this.attempt(() => this.bringIn());
     part("naming").onsubmit = (event) => { event.preventDefault(); this.attempt(() => this.named()); };
     part("naming-leave").onclick = () => this.leaveNaming();
-    part("naming").onkeydown = (event) => event.key === "Escape" && this.leaveNaming();
+    part("naming").onkeydown = (event) => { if (event.key === "Escape") this.leaveNaming(); };
   }
 
   // The buttons for what is chosen now; they are made anew only where they are others than before.

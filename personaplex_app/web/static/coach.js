@@ -8,7 +8,7 @@ import { fillBar, part, tell, write } from "./parts.js";
 import { post } from "./wire.js";
 
 const PAUSE_MS = 300;
-const SHAPES = { assistant: "a teacher", service: "a service desk", casual: "a talk" };
+const SHAPES = { assistant: "an assistant", service: "a service desk", casual: "a talker" };
 
 export class Coach {
   constructor({ onPrompt }) {
@@ -52,7 +52,7 @@ export class Coach {
     this.nearest = nearest;
     const offer = part("coach-nearest");
     offer.hidden = !nearest;
-    write(offer, nearest ? `Begin from ${SHAPES[nearest.shape] ?? nearest.shape}` : "");
+    write(offer, nearest ? `Make it ${SHAPES[nearest.shape] ?? nearest.shape}` : "");
   }
 
   showRefusal(sentence) {

@@ -52,13 +52,14 @@ export class Gallery {
     const { title, pitch, tags, author } = entry.persona;
     const start = make("span", { className: "start" });
     showStart(start, entry);
-    const shown = entry.kind === "own" ? "yours" : author && `by ${author}`;
-    const foot = make("span", { className: "foot" }, make("span", { className: "tags", textContent: [...tags, shown].filter(Boolean).join(" · ") }), start);
+    const by = entry.kind === "own" ? "yours" : author && `by ${author}`;
+    const foot = make("span", { className: "foot" }, make("span", { className: "by", textContent: by }), start);
     return make(
       "button",
       { type: "button", className: "card", dataset: { key: entry.key }, onclick: () => this.onChoose(entry) },
       make("span", { className: "title", textContent: title }),
       make("span", { className: "pitch", textContent: pitch }),
+      make("span", { className: "tags", textContent: tags.join(" · ") }),
       foot,
     );
   }

@@ -5,7 +5,9 @@
 import { asked } from "./wire.js";
 
 const WORDS_OF = { idle: "Listen", loading: "One moment", playing: "Stop" };
-const MAKING_MS = 120_000; // a preview that nobody has heard yet is made first
+const MAKING_MS = 60_000; // a sound that nobody has heard yet is made first; the server says 503 meanwhile
+const AGAIN_MS = 2_000;
+const NOT_YET = 503;
 
 export class Player {
   constructor({ onRefused }) {
@@ -24,8 +26,7 @@ export class Player {
     const { signal } = this.loading;
     become(button, "loading");
     try {
-      const answer = await asked(path, { signal, patienceMs: MAKING_MS });
-      await this.play(button, await answer.blob(), signal);
+      await this.play(button, await fetched(path, signal), signal);
     } catch (error) {
       if (signal.aborted) return;
       this.stop();
@@ -49,6 +50,18 @@ export class Player {
     }
     if (this.pressed) become(this.pressed, "idle");
     this.sound = this.pressed = this.loading = null;
+  }
+}
+
+async function fetched(path, signal) {
+  for (const began = performance.now(); ; ) {
+    try {
+      return await (await asked(path, { signal })).blob();
+    } catch (error) {
+      if (error.status !== NOT_YET || performance.now() - began > MAKING_MS) throw error;
+    }
+    await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
+    signal.throwIfAborted();
   }
 }
 

@@ -8,7 +8,7 @@ import { make, part } from "./parts.js";
 import { portable, slug } from "./persona.js";
 import { post } from "./wire.js";
 
-const MOST_FILE_BYTES = 60_000;
+const MOST_FILE_BYTES = 200_000;
 const OWN_VOICE = /^own-/;
 
 const page = () => location.origin + location.pathname;

@@ -53,7 +53,7 @@ export class Voices {
 
   show() {
     this.player.stop();
-    const own = this.own.map(({ name, words }) => ({ name, words, style: "own", preview: null }));
+    const own = this.own.map(({ name, words }) => ({ name, words, style: "own" }));
     const others = this.told.filter(({ style }) => style !== "own");
     const groups = new Map();
     for (const voice of [...own, ...others]) {
@@ -77,7 +77,7 @@ export class Voices {
     const use = button("Use", () => this.onUse(name), { aria: { label: `Use ${name}`, pressed: "false" } });
     this.uses.set(name, use);
     const shown = make("span", { className: "name", textContent: words ?? name });
-    return make("div", { className: "voice" }, shown, listen, use, ...(noted && note ? [make("small", { textContent: note })] : []));
+    return make("div", { className: "voice" }, shown, ...(preview === undefined ? [] : [listen]), use, ...(noted && note ? [make("small", { textContent: note })] : []));
   }
 
   mark() {

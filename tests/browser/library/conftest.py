@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
+import soundfile
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 from support.browser import CHROMIUM, FLAGS
 from support.library_page import READY, with_official_voices
 from support.served import served
@@ -30,9 +32,14 @@ def library_url(mini_directory: Path, tmp_path_factory: pytest.TempPathFactory) 
 
 
 @pytest.fixture(scope="package")
-def chromium() -> Iterator[Browser]:
+def chromium(fixtures: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """Its microphone hears somebody speak, over and over."""
+    sound, rate_hz = soundfile.read(fixtures / "custom_voice.wav")
+    microphone = tmp_path_factory.mktemp("microphone") / "voice.wav"
+    soundfile.write(microphone, sound[np.flatnonzero(np.abs(sound) > 0.02)[0] :], rate_hz)
+    args = [*FLAGS, f"--use-file-for-fake-audio-capture={microphone}"]
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, headless=True, args=FLAGS)
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, headless=True, args=args)
         yield browser
         browser.close()
 
@@ -46,9 +53,11 @@ def visit(chromium: Browser, library_url: str) -> Iterator[Visit]:
     contexts: list[BrowserContext] = []
     failed: list[str] = []
 
-    def note(message: ConsoleMessage) -> None:
-        if message.type == "error" and "Failed to load resource" not in message.text:  # a refusal, told on the page
-            failed.append(message.text)
+    def note(text: str, origin: str) -> None:
+        of_gradio = "/assets/" in origin and "/talk/static/" not in origin  # its heartbeat, when a page is left
+        refused = "Failed to load resource" in text  # by the server, and told on the page
+        if not (of_gradio or refused):
+            failed.append(text)
 
     def open_page(
         end: str = "/", profile: BrowserContext | None = None, begin: str = "", width: int = 1280, **options: Any
@@ -59,8 +68,8 @@ def visit(chromium: Browser, library_url: str) -> Iterator[Visit]:
             context.add_init_script(begin)
         page = context.new_page()
         page.set_default_timeout(15_000)
-        page.on("pageerror", lambda error: failed.append(str(error)))
-        page.on("console", note)
+        page.on("pageerror", lambda error: note(error.message, error.stack or ""))
+        page.on("console", lambda message: message.type == "error" and note(message.text, message.location["url"]))
         page.on("dialog", lambda dialog: failed.append(f"a dialog says {dialog.message}"))
         page.goto(f"{library_url}{end}")
         page.wait_for_selector(READY, timeout=30_000)

@@ -1,6 +1,9 @@
-"""The gallery: a card fills the boxes that a talk is asked with, by mouse and by keyboard, on a wide page and a phone."""
+"""The gallery: a card fills the boxes that a talk is asked with, by mouse and by keyboard, on a page and a phone."""
 
 from __future__ import annotations
+
+import re
+from typing import Any
 
 from playwright.sync_api import Page, expect
 from support.library_page import asked_with, boxes_of, card, held, personas, told, wait_for_prompt, write_prompt
@@ -27,22 +30,29 @@ def test_a_card_fills_the_boxes_and_the_talk_is_asked_with_them(visit) -> None:
     assert page.locator("#about-pitch").inner_text() == other["pitch"]
     assert page.locator(".card[aria-pressed=true] .title").all_inner_texts() == [other["title"]]
     assert asked_with(page) == boxes_of(other)
+    _assert_edits_are_put_aside_and_come_back(page, other)
 
 
-def test_a_card_says_who_it_is_and_how_soon_it_starts(visit) -> None:
+def _assert_edits_are_put_aside_and_come_back(page: Page, chosen: dict[str, Any]) -> None:
+    edited = f"{chosen['prompt']} You are also a lighthouse."
+    write_prompt(page, edited)
+    expect(page.locator("#about-edited")).to_be_visible()
+    page.locator(".card[aria-pressed=false]").first.click()
+    told(page, "Your changes were put aside.")
+    expect(page.locator("#about-edited")).to_be_hidden()
+    page.get_by_role("button", name="Bring them back").click()
+    assert wait_for_prompt(page, "lighthouse") == {**boxes_of(chosen), "prompt": edited}
+    expect(page.locator("#about-title")).to_have_text(chosen["title"])
+
+
+def test_cards_tell_who_it_is_and_are_found_by_words_and_tags(visit) -> None:
     page = visit()
-    for persona in personas(page)[:3]:
+    library = personas(page)
+    for persona in library[:3]:
         words = card(page, persona["title"]).inner_text()
         assert persona["pitch"] in words and f"by {persona['author']}" in words
         assert all(tag in words for tag in persona["tags"])
-        expect(card(page, persona["title"]).locator(".start")).to_contain_text(
-            "ready" if persona["start"]["ready"] else "primes in"
-        )
-
-
-def test_search_and_tags_sift_the_cards(visit) -> None:
-    page = visit()
-    library = personas(page)
+        expect(card(page, persona["title"]).locator(".start")).to_have_text(re.compile("^(ready|primes in .*)$"))
     page.locator("#search").fill("BANK harbour")
     expect(page.locator(".card:visible")).to_have_count(1)
     expect(page.locator("#found")).to_have_text(f"1 of {len(library)} personas")
@@ -57,11 +67,11 @@ def test_search_and_tags_sift_the_cards(visit) -> None:
     expect(page.locator(".card:visible")).to_have_count(len(library))
     page.get_by_role("button", name="more tags").click()
     assert page.locator(".chip").count() == len({tag for one in library for tag in one["tags"]}) + 1
+    page.get_by_role("button", name="fewer tags").click()
+    _assert_all_is_reached_and_chosen_by_keyboard(page, library)
 
 
-def test_everything_is_reached_and_chosen_by_keyboard(visit) -> None:
-    page = visit()
-    library = personas(page)
+def _assert_all_is_reached_and_chosen_by_keyboard(page: Page, library: list[dict[str, Any]]) -> None:
     page.locator("#search").focus()
     seen = [_tab(page) for _ in range(30)]
     for wanted in (
@@ -78,9 +88,8 @@ def test_everything_is_reached_and_chosen_by_keyboard(visit) -> None:
         assert any(wanted in one for one in seen), (wanted, seen)
     assert sum("card" in one for one in seen) == 1, "all cards are one stop"
     page.locator(".card[tabindex='0']").focus()
-    page.keyboard.press("ArrowRight")
-    page.keyboard.press("ArrowDown")
-    page.keyboard.press("ArrowUp")
+    for key in ("ArrowRight", "ArrowDown", "ArrowUp"):
+        page.keyboard.press(key)
     assert held(page) == boxes_of(library[0]), "arrows only move"
     assert page.evaluate(LIT) == "solid"
     page.keyboard.press("Enter")
@@ -100,18 +109,6 @@ def _tab(page: Page) -> str:
             "return [at.id, at.className, at.parentElement?.id, at.tagName === 'BUTTON' && at.textContent].join(' '); }"
         )
     )
-
-
-def test_edits_are_put_aside_and_come_back(visit) -> None:
-    page = visit()
-    write_prompt(page, "You enjoy having a good conversation. You are a lighthouse.")
-    expect(page.locator("#about-edited")).to_be_visible()
-    page.locator(".card").nth(2).click()
-    told(page, "Your changes were put aside.")
-    expect(page.locator("#about-edited")).to_be_hidden()
-    page.get_by_role("button", name="Bring them back").click()
-    assert wait_for_prompt(page, "lighthouse")["voice"] == personas(page)[0]["voice"]
-    expect(page.locator("#about-title")).to_have_text(personas(page)[0]["title"])
 
 
 def test_the_talk_button_stays_in_sight_and_nothing_sticks_out(visit) -> None:
