@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from typing import Any
 
 import numpy as np
 from support.call import eventually
@@ -25,9 +26,9 @@ class Door(ProbeStepper):
         self.door = threading.Event()
         self.door.set()
 
-    def open(self, choices: Choices) -> Choices:
+    def open(self, choices: Choices, voice: Any = None) -> Choices:
         assert self.door.wait(20)
-        return super().open(choices)
+        return super().open(choices, voice)
 
 
 async def talking_at(desk: FrontDesk, visitor: str = "anna", path: str = "socket") -> Talk:
