@@ -112,9 +112,11 @@ class Choices:
 
     Attributes:
         prompt: the persona's text, empty for none. voice: a name of the checkpoint's voices, or `none`.
+        loop_guard: whether the guard may change the sampling where the talk goes round in circles.
     """
 
     prompt: str
     voice: str
     sampling: SamplingSettings
     seed: int
+    loop_guard: bool = False

@@ -55,6 +55,9 @@ VOICE_REFUSALS = (
 )
 HEARD_FATES = ("heard", "heard_dropped", "silence_filled", "spoken_dropped")
 PACING_FATES = ("filled_packets", "torn", "shed_packets", "added_packets", "shed_speech_packets", "dropped_frames")
+LOOP_REASONS = ("repeats", "silent")
+LOOP_ACTIONS = ("steadied", "put_back")
+COUNTED = (*HEARD_FATES, *PACING_FATES, *LOOP_REASONS, *LOOP_ACTIONS)  # what a talk's counters may hold
 # A tick's budget is one frame: 40 ms and 64 ms (0.5 and 0.8) are the median and the 99th percentile that we promise,
 # 12.5 the second within which a stall is told, 125 a step that is given up.
 FRAME_BUDGETS = (0.1, 0.2, 0.25, 0.5, 0.75, 0.8, 1.0, 1.25, 1.5, 2.0, 5.0, 12.5, 125.0)
@@ -112,6 +115,10 @@ class Metrics:
         self._missed = self._counter("missed_frames", "Frames that were due for a talk which a step went by without.")
         self._sound = self._labelled("sound_frames", "Frames in the talks' queues, by fate.", "fate", HEARD_FATES)
         self._pacing = self._labelled("pacing", "Packets (20 ms) and frames of the output.", "fate", PACING_FATES)
+        words = "Talks that went round in circles, or without a word though the visitor spoke."
+        self._loops = self._labelled("loop_alarms", words, "reason", LOOP_REASONS)
+        words = "Times that the loop guard steadied a talk's sampling, and put the visitor's back."
+        self._guarded = self._labelled("loop_guard", words, "action", LOOP_ACTIONS)
         self._started = self._labelled("talks_started", "Talks that had their first sound.", "path", PATHS)
         self._ended = self._labelled("talks_ended", "Talks that are over.", "code", ENDS)
         self._refused = self._labelled("refusals", "Asks, resumes and messages refused.", "code", REFUSALS)
@@ -133,7 +140,9 @@ class Metrics:
         """Sound flows, `seconds` after the visitor was admitted; a resumed talk's `counters` are counted already."""
         self._started.labels(_known(path, PATHS)).inc()
         self._connect.observe(seconds)
-        return TalkMeter(self._sound, self._pacing, self._prime, self._ended, counters)
+        totals = {fate: self._sound for fate in HEARD_FATES} | {fate: self._pacing for fate in PACING_FATES}
+        totals |= {reason: self._loops for reason in LOOP_REASONS} | {done: self._guarded for done in LOOP_ACTIONS}
+        return TalkMeter(totals, self._prime, self._ended, counters)
 
     def refused(self, code: str) -> None:
         """An ask, a resume or a message was refused."""
@@ -180,9 +189,9 @@ class TalkMeter:
     """One talk's counters on their way into the totals: each note adds what came since the one before."""
 
     def __init__(
-        self, sound: Counter, pacing: Counter, prime: Histogram, ended: Counter, counters: Counts = None
+        self, totals: Mapping[str, Counter], prime: Histogram, ended: Counter, counters: Counts = None
     ) -> None:
-        self._totals = {**{fate: sound for fate in HEARD_FATES}, **{fate: pacing for fate in PACING_FATES}}
+        self._totals = totals
         self._seen = _counts(counters)
         self._prime, self._ended = prime, ended
         self._primed = self._over = False
@@ -222,9 +231,9 @@ class _Gauges(Collector):
 
 
 def _counts(counters: Counts) -> dict[str, int]:
-    """The fates that these counters know."""
+    """What these counters know of it."""
     named = counters if isinstance(counters, Mapping) else getattr(counters, "__dict__", {})
-    return {fate: named[fate] for fate in (*HEARD_FATES, *PACING_FATES) if fate in named}
+    return {fate: named[fate] for fate in COUNTED if fate in named}
 
 
 def _known(label: str, values: tuple[str, ...]) -> str:

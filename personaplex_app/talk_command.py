@@ -45,6 +45,9 @@ def add_talk(commands: Any) -> None:
     parser.add_argument("--voice", help="the name of one of the server's voices (default: the server's)")
     parser.add_argument("--seed", help="a whole number (default: a fresh one)")
     add_sampling_flags(parser)
+    parser.add_argument(
+        "--no-loop-guard", action="store_true", help="leave the sampling alone where the persona goes round in circles"
+    )
     parser.set_defaults(run=run_talk)
 
 
@@ -96,6 +99,8 @@ def read_wishes(flags: argparse.Namespace) -> dict[str, Any]:
         wishes["voice"] = check_voice_name(flags.voice)
     if flags.seed is not None:
         wishes["seed"] = parse_seed(flags.seed)
+    if flags.no_loop_guard:
+        wishes["loop_guard"] = False
     return {name: value for name, value in wishes.items() if value is not None}
 
 

@@ -16,7 +16,7 @@ from personaplex_app.audio import Pcm, float_from_int16
 from personaplex_app.client.conversation import Conversation, Phase
 from personaplex_app.client.link import LinkLost
 from personaplex_app.client.mailbox import Mailbox
-from personaplex_app.client.messages import Admitted, Event, Pong, Reconnecting, parse_message
+from personaplex_app.client.messages import Admitted, Event, Guard, Pong, Reconnecting, parse_message
 from personaplex_app.errors import InvalidInput, ServerFault
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ class Exchange:
         self._line = line
         self._course = course
         self._pieces = 0
+        self._guarded = 0
         self._pinged_at = self._last_at = time.monotonic()
 
     async def run(self) -> None:
@@ -126,6 +127,10 @@ class Exchange:
             self.round_trip_seconds = time.monotonic() - event.at
             self.step_ms = event.step_ms
             return
+        if isinstance(event, Guard):
+            if event.number < self._guarded:
+                return  # told again after a resume
+            self._guarded = event.number + 1
         self._tell_all(event)
         if self._course.retry:
             raise LinkLost

@@ -27,6 +27,7 @@ class Wishes(TypedDict, total=False):
     text_top_k: int
     repetition_penalty: float
     seed: int
+    loop_guard: bool
 
 
 class Line:

@@ -78,6 +78,23 @@ class Words:
 
 
 @dataclass(frozen=True)
+class Guard:
+    """The server's loop guard noticed something or changed the sampling.
+
+    Attributes:
+        number: counts a talk's from 0. action: `noticed`, `steadied` or `put_back`. reason: `repeats` or `silent`.
+        phrase: what is repeated, or empty. second: of the talk.
+    """
+
+    number: int
+    action: str
+    reason: str
+    phrase: str
+    second: float
+    sentence: str
+
+
+@dataclass(frozen=True)
 class Notice:
     """The talk will end in `seconds`: code `idle`, `limit` or `draining`."""
 
@@ -141,6 +158,7 @@ Event: TypeAlias = (
     | Admitted
     | TalkState
     | Words
+    | Guard
     | Notice
     | Refused
     | Lost
@@ -157,6 +175,7 @@ _TYPES: dict[str, Any] = {
     "admitted": Admitted,
     "talk": TalkState,
     "words": Words,
+    "guard": Guard,
     "warning": Notice,
     "refused": Refused,
     "lost": Lost,

@@ -158,7 +158,7 @@ class Talk:
         raise StopAsyncIteration
 
     async def set(self, **choices: Any) -> None:
-        """New sampling during the talk; what cannot be used changes nothing and is said in the next `TalkState`."""
+        """New sampling or `loop_guard` during the talk; what cannot be used changes nothing: see `TalkState`."""
         await self._exchange.tell({"type": "set", "choices": choices})
 
     async def stop(self) -> None:

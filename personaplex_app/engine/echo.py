@@ -60,6 +60,7 @@ class EchoStepper:
         self.slots = slots
         self.voice_names: list[str] = []
         self.voice_seconds = 0.0
+        self.has_words = False
         self.step_seconds = step_seconds
         self.prime_seconds = prime_seconds
         self.sampling: dict[int, SamplingSettings] = {}

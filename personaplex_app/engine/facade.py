@@ -19,6 +19,7 @@ from personaplex_app.controls import Choices, SamplingSettings
 from personaplex_app.engine.comeback import Comeback
 from personaplex_app.engine.loan import Loan
 from personaplex_app.engine.loop_events import LoopEvents, TickReport
+from personaplex_app.engine.loop_guard import LoopGuard
 from personaplex_app.engine.parking import GRANT_SECONDS, PARKING_BYTES, ParkedStatus, ParkingLot
 from personaplex_app.engine.porter import Porter
 from personaplex_app.engine.ports import LearnedVoice, Stepper
@@ -171,8 +172,9 @@ class Engine:
         """
         self.check_capacity()
         opening = self.stepper.open(choices, voice)
+        guard = LoopGuard(choices.loop_guard, self.stepper.has_words)
         return self._roster.seat(
-            lambda table: Session(table.claim(), choices, opening, notify=notify, clock=self._clock)
+            lambda table: Session(table.claim(), choices, opening, notify, self._clock, guard=guard)
         )
 
     def learn_voice(self, pcm: Pcm, timeout_seconds: float = LEARN_SECONDS) -> LearnedVoice:

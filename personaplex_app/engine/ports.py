@@ -67,6 +67,10 @@ class Stepper(Protocol):
     def voice_seconds(self) -> float:
         """How much of a voice's sound it listens to at most; 0 where nothing speaks with a voice."""
 
+    @property
+    def has_words(self) -> bool:
+        """Whether whoever speaks has words; where not, a talk without them is no silence."""
+
     def open(self, choices: Choices, voice: Any = None) -> Any:
         """Everything that can be prepared without the device's state; what comes back is handed to `prime`.
 

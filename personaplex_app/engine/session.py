@@ -16,6 +16,7 @@ from enum import Enum
 
 from personaplex_app.audio import FRAME_MS, FrameAssembler, Pcm, silence
 from personaplex_app.controls import Choices, SamplingSettings
+from personaplex_app.engine.loop_guard import NOTICED, PUT_BACK, REPEATS, SILENT, STEADIED, GuardAction, LoopGuard
 from personaplex_app.engine.ports import SavedSlot
 from personaplex_app.engine.scheduler import PATIENCE_SECONDS, SlotView
 from personaplex_app.engine.slots import Tenancy
@@ -26,6 +27,7 @@ GRANT_BYTES = 24
 HEARD_FRAMES = 3
 SPOKEN_FRAMES = 4
 SLOW_MEMORY_SECONDS = 2.0
+SPEAKS_SECONDS = 2.5  # whoever was heard to speak so lately speaks still: the web's detector rests between
 
 
 class SessionState(Enum):
@@ -54,6 +56,8 @@ class Session:
         grant: the secret under which this talk can be resumed while it is live or parked.
         resumed: whether it goes on from an earlier session; `saved` is the state it starts from, until it talks.
         parks: whether its state is to be kept, now that it has ended.
+        chosen: sampling as the visitor has it; `applied` differs from it while the guard steadies the talk.
+        guard: watches for loops; belongs to the tick thread.
         prime_seconds: from the slot to the first frame, once it talks.
     """
 
@@ -74,14 +78,19 @@ class Session:
     saved: SavedSlot | None = field(default=None, repr=False)
     parks: bool = False
     prime_seconds: float = 0.0
+    guard: LoopGuard = field(default_factory=LoopGuard)
+    chosen: SamplingSettings = field(init=False)
 
     def __post_init__(self) -> None:
-        self.applied = Applied(self.choices.sampling, 0)
+        self.chosen = self.choices.sampling
+        self.applied = Applied(self.chosen, 0)
         self._assembler = FrameAssembler()
         self._lock = threading.Lock()
         self._heard: deque[Pcm] = deque()
         self._spoken: deque[SpokenFrame] = deque()
         self._wanted: SamplingSettings | None = None
+        self._wanted_guard: bool | None = None
+        self._user_spoke_at = float("-inf")
         self._hungry_since = self.clock()
         self._slow_at = float("-inf")
         self.last_heard_at = self.clock()
@@ -96,10 +105,10 @@ class Session:
         clock: Callable[[], float],
     ) -> Session:
         """A session of its own, with a new grant, that goes on where an earlier one was parked."""
-        session = cls(tenancy, so_far.choices, None, notify, clock, resumed=True, saved=saved)
-        session.applied, session.counters = so_far.applied, replace(so_far.counters)
+        session = cls(tenancy, so_far.choices, None, notify, clock, resumed=True, saved=saved, guard=so_far.guard)
+        session.applied, session.chosen, session.counters = so_far.applied, so_far.chosen, replace(so_far.counters)
         session.transcript, session.text_tokens = so_far.transcript, so_far.text_tokens
-        session._wanted = so_far.wanted
+        session._wanted, session._wanted_guard = so_far.wanted, so_far.guarded
         return session
 
     # The web's thread.
@@ -134,6 +143,25 @@ class Session:
         """Asks for new sampling; the tick thread applies it before the next step and says from which frame."""
         with self._lock:
             self._wanted = sampling
+
+    def want_guard(self, allowed: bool) -> None:
+        """Allows the loop guard to change the sampling, or forbids it, from the next step on."""
+        with self._lock:
+            self._wanted_guard = allowed
+
+    def note_speech(self) -> None:
+        """The visitor speaks just now."""
+        self._user_spoke_at = self.clock()
+
+    @property
+    def asked(self) -> tuple[SamplingSettings, bool]:
+        """What the visitor asked for last, applied or not yet: sampling, and whether the guard may change it."""
+        with self._lock:
+            return self._wanted or self.chosen, self._asked_guard
+
+    @property
+    def _asked_guard(self) -> bool:
+        return self.guard.allowed if self._wanted_guard is None else self._wanted_guard
 
     @property
     def slow(self) -> bool:
@@ -174,10 +202,17 @@ class Session:
         return frame
 
     def take_wanted(self) -> SamplingSettings | None:
-        """Sampling asked for since the last step."""
+        """Sampling that is to hold from the next step on, where something was asked for or the guard acted."""
+        with self._lock:
+            allowed, self._wanted_guard = self._wanted_guard, None
+        if allowed is not None:
+            self._note(self.guard.allow(allowed, self.counters.stepped))
         with self._lock:
             wanted, self._wanted = self._wanted, None
-        return wanted
+        if wanted is None:
+            return None
+        self.chosen = wanted
+        return self.guard.sampling(wanted)
 
     def note_applied(self, sampling: SamplingSettings) -> None:
         """The stepper holds this sampling from the next frame on."""
@@ -189,6 +224,7 @@ class Session:
         frame = SpokenFrame(pcm, self.counters.stepped)
         self.text_tokens.append(text_token)
         self.transcript.add(piece, frame.index)
+        self._note(self.guard.saw(piece, frame.index, self._user_speaks, self.chosen))
         with self._lock:
             self.counters.stepped += 1
             self._spoken.append(frame)
@@ -196,6 +232,26 @@ class Session:
                 self._spoken.popleft()
                 self.counters.spoken_dropped += 1
         self.notify()
+
+    @property
+    def _user_speaks(self) -> bool:
+        return self.clock() - self._user_spoke_at < SPEAKS_SECONDS
+
+    def _note(self, done: GuardAction | None) -> None:
+        """Writes down and counts what the guard did; a change of sampling goes the way that the visitor's go."""
+        if done is None:
+            return
+        counters = self.counters
+        self.transcript.note(done.action, done.reason, done.phrase, done.sentence, done.frame)
+        if done.action == PUT_BACK:
+            counters.put_back += 1
+        else:
+            counters.repeats += done.reason == REPEATS
+            counters.silent += done.reason == SILENT
+            counters.steadied += done.action == STEADIED
+        if done.action != NOTICED:
+            with self._lock:
+                self._wanted = self._wanted or self.chosen
 
     def end(self, because: str, park: bool = False) -> None:
         """Over, with a sentence; the first one stands.
@@ -224,5 +280,15 @@ class Session:
     def so_far(self) -> TalkSoFar:
         """What another session can go on from."""
         with self._lock:
-            counters, wanted = replace(self.counters), self._wanted
-        return TalkSoFar(self.choices, self.applied, counters, self.transcript, self.text_tokens, wanted)
+            counters, wanted, guarded = replace(self.counters), self._wanted, self._wanted_guard
+        return TalkSoFar(
+            self.choices,
+            self.applied,
+            counters,
+            self.transcript,
+            self.text_tokens,
+            self.chosen,
+            self.guard,
+            wanted,
+            guarded,
+        )

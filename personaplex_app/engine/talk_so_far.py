@@ -8,12 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from personaplex_app.controls import Choices, SamplingSettings
+from personaplex_app.engine.loop_guard import LoopGuard
 from personaplex_app.records.transcript import Transcript
 
 
 @dataclass
 class Counters:
-    """What went through a session, in frames."""
+    """What went through a session, in frames; and what its loop guard noticed and did, in times."""
 
     heard: int = 0
     heard_dropped: int = 0
@@ -21,6 +22,10 @@ class Counters:
     silence_filled: int = 0
     missed: int = 0
     spoken_dropped: int = 0
+    repeats: int = 0
+    silent: int = 0
+    steadied: int = 0
+    put_back: int = 0
 
 
 @dataclass(frozen=True)
@@ -36,7 +41,8 @@ class TalkSoFar:
     """A talk without its slot, its queues and its owner's connection.
 
     Attributes:
-        wanted: sampling that was asked for and not applied yet, or None.
+        chosen: sampling as the visitor has it, whatever the guard makes of it.
+        wanted: sampling that was asked for and not applied yet, or None; guarded: the same of the guard.
     """
 
     choices: Choices
@@ -44,4 +50,7 @@ class TalkSoFar:
     counters: Counters
     transcript: Transcript
     text_tokens: list[int]
+    chosen: SamplingSettings
+    guard: LoopGuard
     wanted: SamplingSettings | None = None
+    guarded: bool | None = None

@@ -71,6 +71,8 @@ class SpeechStepper:
     `open` and `voice_pieces` may run on any thread; all else belongs to the one thread that steps.
     """
 
+    has_words = True
+
     def __init__(
         self,
         weights: Weights,

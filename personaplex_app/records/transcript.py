@@ -1,6 +1,7 @@
 """The transcript: text tokens at their frames become words at their seconds, in correct Unicode.
 
-In: UTF-8 bytes of one token at a time, with the frame it came at. Out: words with start seconds, and the running text.
+In: UTF-8 bytes of one token at a time, with the frame it came at; remarks on the talk. Out: words with start seconds,
+the running text, the remarks.
 Must not know: tokenizers, the web.
 """
 
@@ -20,6 +21,21 @@ class Word:
     start_seconds: float
 
 
+@dataclass(frozen=True)
+class Remark:
+    """Something that was done to the talk and is no word of it.
+
+    Attributes:
+        action, reason: names, for programs. phrase: the words it is about, or empty. at_seconds: since the talk began.
+    """
+
+    action: str
+    reason: str
+    phrase: str
+    sentence: str
+    at_seconds: float
+
+
 class Transcript:
     """Collects a talk's words; bytes that wait for the rest of their letter are held back, never shown broken."""
 
@@ -27,6 +43,7 @@ class Transcript:
         self._words: list[tuple[int, bytearray]] = []
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._text = ""
+        self._remarks: list[Remark] = []
 
     def add(self, piece: bytes, frame: int) -> str:
         """Adds one token's bytes; a leading space begins a word. Returns the letters that became whole."""
@@ -40,6 +57,15 @@ class Transcript:
             fresh = fresh.lstrip(" ")
         self._text += fresh
         return fresh
+
+    def note(self, action: str, reason: str, phrase: str, sentence: str, frame: int) -> None:
+        """Adds a remark."""
+        self._remarks.append(Remark(action, reason, phrase, sentence, round(frame * FRAME_SECONDS, 3)))
+
+    @property
+    def remarks(self) -> list[Remark]:
+        """All remarks, in order."""
+        return self._remarks[:]
 
     @property
     def text(self) -> str:

@@ -22,18 +22,26 @@ FIELDS = (
     "repetition_penalty",
     "seed",
 )
+LOOP_GUARD = "loop_guard"
+CHOICES = (*FIELDS, LOOP_GUARD)
 
 
 def read_choices(values: Mapping[str, Any], sampling: SamplingSettings) -> Choices:
-    """Checked choices; what is not named is empty, `none`, a fresh seed, or as in `sampling`. Raises InvalidInput."""
+    """Checked choices; what is not named is empty, `none`, a fresh seed, a guard that may act, or as in `sampling`.
+
+    Raises InvalidInput.
+    """
     for name in values:
-        if name not in FIELDS:
-            raise InvalidInput(f"Unknown choice {name[:40]!r}; known are {', '.join(FIELDS)}.")
+        if name not in CHOICES:
+            raise InvalidInput(f"Unknown choice {name[:40]!r}; known are {', '.join(CHOICES)}.")
     prompt = values.get("prompt")
     if prompt is not None and not isinstance(prompt, str):
         raise InvalidInput("The prompt must be a text.")
     voice = check_voice_name(values.get("voice") or NO_VOICE)
-    return Choices(prompt or "", voice, read_sampling(values, sampling), parse_seed(values.get("seed")))
+    guard = values.get(LOOP_GUARD, True)
+    if not isinstance(guard, bool):
+        raise InvalidInput(f"The loop guard must be true or false, not {str(guard)[:40]!r}.")
+    return Choices(prompt or "", voice, read_sampling(values, sampling), parse_seed(values.get("seed")), guard)
 
 
 def read_sampling(values: Mapping[str, Any], base: SamplingSettings) -> SamplingSettings:

@@ -21,7 +21,7 @@ from personaplex_app.errors import PersonaplexError
 from personaplex_app.metrics import TalkMeter
 from personaplex_app.speech_detector import SpeechDetector
 
-LISTEN_AFTER_SECONDS = 5.0  # somebody who spoke so lately is there: the detector can rest
+LISTEN_AFTER_SECONDS = 2.0  # somebody who spoke so lately speaks still: the detector can rest
 NEXT_CALL = "The new prompt and voice hold from the next call."
 
 
@@ -29,7 +29,8 @@ class Talk:
     """From the ask to the end.
 
     Attributes:
-        choices: as asked; None for a talk that is resumed. asked: the sampling that was asked for last.
+        choices: as asked; None for a talk that is resumed. asked: the sampling that was asked for last; guarded: the
+            same of the loop guard.
         grant: of the talk to resume.
         path: `webrtc` or `socket` once sound flows.
         last_packet_at: when sound last came, on the desk's clock. ended: code and sentence.
@@ -51,6 +52,7 @@ class Talk:
         self.meter: TalkMeter | None = None
         self.warnings: deque[Notice] = deque(maxlen=8)
         self.asked: SamplingSettings | None = choices.sampling if choices else None
+        self.guarded = choices.loop_guard if choices else True
         self._detector: SpeechDetector | None = None
         self._listeners: set[asyncio.Event] = set()
 
@@ -91,7 +93,8 @@ class Talk:
         else:
             session = await asyncio.to_thread(engine.resume, self.grant, notify)
         now = time.monotonic()
-        self.session, self.choices, self.asked = session, session.choices, session.applied.sampling
+        self.session, self.choices = session, session.choices
+        self.asked, self.guarded = session.asked
         self.grant = session.grant
         self.clock = CallClock(limits, now - session.counters.stepped * FRAME_SECONDS, now)
         self.changed()
@@ -117,6 +120,7 @@ class Talk:
             self._detector = self._detector or SpeechDetector()
             if self._detector.heard(pcm):
                 self.clock.spoke(now)
+                self.session.note_speech()
 
     def take_spoken(self) -> SpokenFrame | None:
         """The oldest spoken frame that waits."""
@@ -137,12 +141,16 @@ class Talk:
         if self.session is None:
             if not self.entering:
                 self.choices, self.asked, self.notice = choices, choices.sampling, ""
+                self.guarded = choices.loop_guard
             return
         other = (choices.prompt, choices.voice) != (self.choices.prompt, self.choices.voice)
         self.notice = NEXT_CALL if other else ""
         if choices.sampling != self.asked:
             self.asked = choices.sampling
             self.session.want_sampling(choices.sampling)
+        if choices.loop_guard != self.guarded:
+            self.guarded = choices.loop_guard
+            self.session.want_guard(choices.loop_guard)
         self.changed()
 
     def refuse_change(self, error: PersonaplexError) -> None:

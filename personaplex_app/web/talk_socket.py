@@ -20,7 +20,7 @@ from personaplex_app.controls import SamplingSettings
 from personaplex_app.errors import InvalidInput, PersonaplexError, ServerFault
 from personaplex_app.web import protocol
 from personaplex_app.web.desk import UNEXPECTED, FrontDesk
-from personaplex_app.web.form import read_choices
+from personaplex_app.web.form import LOOP_GUARD, read_choices
 from personaplex_app.web.path_check import PathChecks
 from personaplex_app.web.talk import Talk
 from personaplex_app.web.teller import Teller
@@ -208,7 +208,7 @@ class TalkSocket:
             asked = talk.asked or self._sampling
             had = talk.choices
             kept = {"prompt": had.prompt, "voice": had.voice, "seed": had.seed} if had else {}
-            wanted = read_choices({**kept, **choices}, asked)
+            wanted = read_choices({**kept, LOOP_GUARD: talk.guarded, **choices}, asked)
             if had is None or wanted.voice != had.voice:
                 self._desk.own_voices.check(talk.ticket.visitor, wanted.voice)
             talk.set(wanted)

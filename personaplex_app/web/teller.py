@@ -18,6 +18,7 @@ from personaplex_app.audio import int16_from_float
 from personaplex_app.engine.admission import TicketState
 from personaplex_app.engine.parking import GRANT_SECONDS
 from personaplex_app.engine.session import SpokenFrame
+from personaplex_app.records.transcript import Remark
 from personaplex_app.web.call_view import talk_view
 from personaplex_app.web.desk import FrontDesk
 from personaplex_app.web.talk import Talk
@@ -43,6 +44,7 @@ class Teller:
         self._told: dict[str, Any] = {}
         self._told_at = 0.0
         self._letters = ""
+        self._remarks = 0
         self._asked_to_speak = False
         self._sent = 0
         self._heard: int | None = None  # a client that never tells is trusted to keep up
@@ -115,6 +117,7 @@ class Teller:
             while (frame := self._talk.take_spoken()) is not None:
                 await self._send_sound(frame)
         await self._tell_words(session.transcript.text)
+        await self._tell_remarks(session.transcript.remarks)
         if self._asked_to_speak and not self._talk.asked_to_speak:
             await self._wire.send("warning", code="idle", seconds=0, sentence="")
             self._told = {}  # for those who show both in one place
@@ -141,6 +144,21 @@ class Teller:
         fresh = text[len(self._letters) :] if goes_on else text
         self._letters = text
         await self._wire.send("words", text=fresh, from_start=not goes_on)
+
+    async def _tell_remarks(self, remarks: list[Remark]) -> None:
+        """What the loop guard did; a resumed talk's from its beginning, each by its number."""
+        while self._remarks < len(remarks):
+            number, remark = self._remarks, remarks[self._remarks]
+            self._remarks += 1
+            await self._wire.send(
+                "guard",
+                number=number,
+                action=remark.action,
+                reason=remark.reason,
+                phrase=remark.phrase,
+                second=remark.at_seconds,
+                sentence=remark.sentence,
+            )
 
     async def _tell_end(self, code: str, sentence: str) -> None:
         if code == "lost" and self._talk.grant and self._desk.engine.can_resume(self._talk.grant):

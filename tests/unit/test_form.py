@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from personaplex_app.controls import MAX_SEED, Choices, SamplingSettings
 from personaplex_app.errors import InvalidInput
-from personaplex_app.web.form import FIELDS, describe_sampling, read_choices
+from personaplex_app.web.form import CHOICES, describe_sampling, read_choices
 
-GOOD = dict(zip(FIELDS, ("Be kind.", "NATF0", 0.8, 0.7, 250, 25, 1.0, "42"), strict=True))
+GOOD = dict(zip(CHOICES, ("Be kind.", "NATF0", 0.8, 0.7, 250, 25, 1.0, "42", False), strict=True))
 VALUES = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=40), st.binary(max_size=8)),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
@@ -38,6 +38,10 @@ def test_what_is_not_named_holds_as_it_stands() -> None:
     assert (choices.prompt, choices.voice, choices.sampling) == ("", "none", BASE) and choices.seed >= 0
     one = read_choices({"audio_top_k": 7}, BASE).sampling
     assert one == replace(BASE, audio_top_k=7)
+
+
+def test_the_loop_guard_may_act_unless_it_is_forbidden() -> None:
+    assert read_choices({}, BASE).loop_guard and _read(loop_guard=True).loop_guard and not _read().loop_guard
 
 
 @pytest.mark.parametrize("name", ["temperature", "Prompt", "penalty_window_tokens", "", "\ud800", "x" * 1_000])
@@ -92,6 +96,9 @@ def test_seeds_as_boxes_give_them(seed: Any, least: int, most: int) -> None:
         ("text_top_k", "25", "The text top-k must be a whole number"),
         ("repetition_penalty", 0.5, "Repetition penalty must be from 1 to 2"),
         ("repetition_penalty", {}, "The repetition penalty must be a number"),
+        ("loop_guard", None, "The loop guard must be true or false"),
+        ("loop_guard", 1, "The loop guard must be true or false"),
+        ("loop_guard", "false", "The loop guard must be true or false"),
         ("seed", "abc", "The seed must be a whole number"),
         ("seed", "-2", "The seed must be from 0"),
         ("seed", "9" * 5000, "The seed must be"),
@@ -108,9 +115,9 @@ def test_whole_numbers_as_sliders_give_them(value: Any, whole: int) -> None:
     assert _read(audio_top_k=value).sampling.audio_top_k == whole
 
 
-@given(st.dictionaries(st.sampled_from(FIELDS) | st.text(max_size=12), VALUES, max_size=10))
-@example(dict.fromkeys(FIELDS))
-@example(dict.fromkeys(FIELDS, 10**400))
+@given(st.dictionaries(st.sampled_from(CHOICES) | st.text(max_size=12), VALUES, max_size=10))
+@example(dict.fromkeys(CHOICES))
+@example(dict.fromkeys(CHOICES, 10**400))
 @example({"audio_temperature": 10**400})
 def test_any_values_give_choices_or_a_sentence(values: dict[str, Any]) -> None:
     try:
@@ -121,7 +128,7 @@ def test_any_values_give_choices_or_a_sentence(values: dict[str, Any]) -> None:
         assert isinstance(choices, Choices) and 0 <= choices.seed <= MAX_SEED
 
 
-@given(st.sampled_from(FIELDS), VALUES)
+@given(st.sampled_from(CHOICES), VALUES)
 def test_any_one_value_gives_choices_or_a_sentence(field: str, value: Any) -> None:
     try:
         assert isinstance(_read(**{field: value}), Choices)

@@ -14,6 +14,8 @@ from personaplex_app.audio import FRAME_SECONDS
 from personaplex_app.engine.session import Counters
 from personaplex_app.metrics import (
     ENDS,
+    LOOP_ACTIONS,
+    LOOP_REASONS,
     PATHS,
     REFUSALS,
     RESUMES,
@@ -75,6 +77,8 @@ def test_every_label_stands_at_zero_before_anything_happened(metrics: Metrics) -
         "refusals": REFUSALS,
         "resumes": RESUMES,
         "voices_refused": VOICE_REFUSALS,
+        "loop_alarms": LOOP_REASONS,
+        "loop_guard": LOOP_ACTIONS,
     }
     for name, labels in stated.items():
         assert [seen[f"{name}_total{{{label}}}"] for label in (*labels, "other")] == [0.0] * (len(labels) + 1)
@@ -137,6 +141,14 @@ def test_a_resumed_talk_counts_on_from_where_it_was(metrics: Metrics) -> None:
     assert scraped(metrics)["sound_frames_total{heard}"] == 130
 
 
+def test_the_loop_guard_s_alarms_are_counted_by_reason_and_what_it_did_by_name(metrics: Metrics) -> None:
+    talk = metrics.connected("socket", 0.2, Counters(repeats=1, steadied=1, put_back=1))
+    talk.note(Counters(repeats=3, silent=1, steadied=3, put_back=2))
+    seen = scraped(metrics)
+    assert (seen["loop_alarms_total{repeats}"], seen["loop_alarms_total{silent}"]) == (2, 1), "since it was resumed"
+    assert (seen["loop_guard_total{steadied}"], seen["loop_guard_total{put_back}"]) == (2, 1)
+
+
 def test_counters_that_begin_anew_count_from_zero(metrics: Metrics) -> None:
     talk = metrics.connected("webrtc", 0.2)
     talk.note(PacingCounters(filled_packets=50))
@@ -146,6 +158,7 @@ def test_counters_that_begin_anew_count_from_zero(metrics: Metrics) -> None:
 
 def test_the_fates_are_the_counters_own_names() -> None:
     assert set(metrics_module.HEARD_FATES) < {field.name for field in fields(Counters)}
+    assert {*LOOP_REASONS, *LOOP_ACTIONS} < {field.name for field in fields(Counters)}
     assert set(metrics_module.PACING_FATES) == {field.name for field in fields(PacingCounters)} - {"prebuffer_ms"}
 
 

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.engine import CHOICES
 
+from personaplex_app.engine.loop_guard import LoopGuard
 from personaplex_app.engine.parking import Parked, ParkedStatus, ParkingLot
 from personaplex_app.engine.talk_so_far import Applied, Counters, TalkSoFar
 from personaplex_app.records.transcript import Transcript
@@ -35,7 +36,9 @@ class Box:
 
 
 def talk(size: int) -> Parked:
-    so_far = TalkSoFar(CHOICES, Applied(CHOICES.sampling, 0), Counters(), Transcript(), [])
+    so_far = TalkSoFar(
+        CHOICES, Applied(CHOICES.sampling, 0), Counters(), Transcript(), [], CHOICES.sampling, LoopGuard()
+    )
     return Parked(Box(size), so_far)
 
 

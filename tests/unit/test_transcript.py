@@ -7,7 +7,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from personaplex_app.records.transcript import Transcript, Word
+from personaplex_app.records.transcript import Remark, Transcript, Word
 
 
 def _transcript(*pieces: bytes, every: int = 1) -> Transcript:
@@ -35,6 +35,14 @@ def test_letters_in_bytes_are_shown_whole_and_never_half() -> None:
     assert not any("\ufffd" in piece for piece in shown)
     assert [word.text for word in transcript.words] == ["Zürich", "😀", "東京"]
     assert [word.start_seconds for word in transcript.words] == [0.0, 0.64, 1.04]
+
+
+def test_remarks_stand_at_their_seconds_beside_the_words() -> None:
+    transcript = _transcript(b" Hello")
+    transcript.note("steadied", "repeats", "no", "It keeps saying no.", 25)
+    transcript.remarks.clear()
+    assert transcript.remarks == [Remark("steadied", "repeats", "no", "It keeps saying no.", 2.0)]
+    assert transcript.text == "Hello" and len(transcript.words) == 1
 
 
 def test_half_a_letter_waits() -> None:
