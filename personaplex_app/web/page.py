@@ -29,6 +29,7 @@ TELL = """(...values) => {
   if (window.personaplex) window.personaplex.choose(values);
   else window.personaplexWaiting = values;
 }"""
+FEW_PERSONAS = 4  # that take less room
 FILL = "() => window.personaplexFill()"
 
 
@@ -114,7 +115,8 @@ def _call_options(options: PageOptions) -> dict[str, Any]:
 def _choices_column(catalogue: Catalogue) -> list[Any]:
     """Personas, prompt, voice and sampling; returns the fields in the order of `form.FIELDS`."""
     first = catalogue.personas[0]
-    gr.HTML(_part("gallery.html"), padding=False)
+    few = len(catalogue.personas) <= FEW_PERSONAS
+    gr.HTML(_part("gallery.html").replace("{{many}}", "few" if few else "many"), padding=False)
     prompt = gr.Textbox(first.prompt, label="Prompt", lines=4, max_lines=10, elem_id="prompt")
     gr.HTML(_part("coach.html"), padding=False)
     voice = gr.Dropdown(catalogue.voice_choices, value=catalogue.voice_of(first), label="Voice", elem_id="voice")

@@ -7,23 +7,23 @@ import { fill, onValues, values } from "./fields.js";
 import { isSame, valuesOf, withValues } from "./persona.js";
 
 export class Choice {
-  // voices(): the names that can be chosen now, in order.
-  constructor({ voices, onChange }) {
-    Object.assign(this, { voices, onChange });
+  // voices(): the names that can be chosen now. standIn(): the one that speaks where a persona's is not among them.
+  constructor({ voices, standIn, onChange }) {
+    Object.assign(this, { voices, standIn, onChange });
     this.current = null;
     this.before = null; // {choice, values}: edits that a new choice has put aside
+    this.filling = 0; // of the boxes, how many times at once
     onValues(() => this.onChange(this.current));
   }
 
-  // The name of a voice that is to be had here: the persona's own, or the first.
+  // The name of a voice that is to be had here.
   voiceFor(persona) {
-    const names = this.voices();
-    return names.includes(persona.voice) ? persona.voice : (names[0] ?? "none");
+    return this.voices().includes(persona.voice) ? persona.voice : this.standIn();
   }
 
   get edited() {
     const held = values();
-    if (!this.current || !held) return false;
+    if (!this.current || !held || this.filling) return false;
     return !isSame(this.current.persona, this.voiceFor(this.current.persona), held);
   }
 
@@ -35,11 +35,20 @@ export class Choice {
   // Chooses and fills the boxes; returns whether edits were put aside.
   async take(choice) {
     const edits = this.edited ? { choice: this.current, values: { ...values() } } : null;
-    this.current = choice;
-    this.onChange(choice);
-    await fill(valuesOf(choice.persona, this.voiceFor(choice.persona)));
+    await this.become(choice, valuesOf(choice.persona, this.voiceFor(choice.persona)));
     this.before = edits;
     return edits !== null;
+  }
+
+  async become(choice, held) {
+    this.filling += 1;
+    this.name(choice);
+    try {
+      await fill(held);
+    } finally {
+      this.filling -= 1;
+      this.onChange(this.current);
+    }
   }
 
   // The same boxes belong to this choice from now on: what they hold was kept, or is what the page began with.
@@ -52,8 +61,6 @@ export class Choice {
   async bringBack() {
     const { choice, values: held } = this.before;
     this.before = null;
-    this.current = choice;
-    this.onChange(choice);
-    await fill(held);
+    await this.become(choice, held);
   }
 }

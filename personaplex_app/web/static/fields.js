@@ -10,6 +10,7 @@ const PATIENCE_MS = 4000;
 const STUCK = "This page's boxes do not answer. Load it again.";
 
 let wanted = {}; // by name of a box: its new properties
+let fills = 0; // so far
 
 window.personaplexFill = () => {
   const updates = config.fields.map((name) => ({ ...KEEP, ...wanted[name] }));
@@ -27,11 +28,19 @@ export function onValues(listen) {
   document.addEventListener("personaplex-values", () => listen(values()));
 }
 
-// Resolves once the boxes hold the values; rejects where they do not come to hold them.
+// Resolves once the boxes hold the values, or are filled with others meanwhile; rejects where they take none.
 export async function fill(changes) {
-  for (const [name, value] of Object.entries(changes)) wanted[name] = { ...wanted[name], value };
-  await pressed();
-  await until(() => holds(changes));
+  const mine = (fills += 1);
+  let held = holds(changes);
+  const look = () => { held ||= holds(changes); }; // the visitor may write on at once
+  document.addEventListener("personaplex-values", look);
+  try {
+    for (const [name, value] of Object.entries(changes)) wanted[name] = { ...wanted[name], value };
+    await pressed();
+    await until(() => held || mine !== fills);
+  } finally {
+    document.removeEventListener("personaplex-values", look);
+  }
 }
 
 // The voices to choose from: (words, name) pairs.

@@ -152,5 +152,5 @@ function showStart(element, { start }) {
 export function startWords(start) {
   if (!start) return "";
   if (start.ready) return "ready";
-  return start.seconds > 0 ? `primes in about ${Math.max(1, Math.round(start.seconds))} s` : "primes in a moment";
+  return start.seconds < 1 ? "primes in under 1 s" : `primes in about ${Math.round(start.seconds)} s`;
 }

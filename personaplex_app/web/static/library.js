@@ -26,8 +26,9 @@ class Library {
     this.gallery = new Gallery((entry) => this.attempt(() => this.choose(entry)));
     this.voices = new Voices({ onUse: (name) => fill({ voice: name }) });
     this.ownVoice = new OwnVoice({ onOwn: (own) => this.setOwnVoices(own), onUse: (name) => fill({ voice: name }) });
-    this.choice = new Choice({ voices: () => this.voices.names, onChange: (choice) => this.show(choice) });
-    this.actions = new Actions({ choice: this.choice, onKept: () => this.showCards(), standIn: () => this.voices.first });
+    const standIn = () => this.voices.first;
+    this.choice = new Choice({ voices: () => this.voices.names, standIn, onChange: (choice) => this.show(choice) });
+    this.actions = new Actions({ choice: this.choice, onKept: () => this.showCards(), standIn });
     this.coach = new Coach({ onPrompt: (prompt) => this.writePrompt(prompt) });
     onKeptElsewhere(() => this.showCards());
     window.addEventListener("hashchange", () => this.openLink());

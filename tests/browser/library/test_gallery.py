@@ -30,6 +30,12 @@ def test_a_card_fills_the_boxes_and_the_talk_is_asked_with_them(visit) -> None:
     assert page.locator("#about-pitch").inner_text() == other["pitch"]
     assert page.locator(".card[aria-pressed=true] .title").all_inner_texts() == [other["title"]]
     assert asked_with(page) == boxes_of(other)
+    page.evaluate("(place) => document.querySelectorAll('.card').forEach((one, at) => at <= place && one.click())", 9)
+    assert wait_for_prompt(page, library[9]["prompt"]) == boxes_of(library[9]), "the last of many hasty clicks counts"
+    page.wait_for_timeout(200)
+    assert page.locator("#told").inner_text() == ""
+    card(page, other["title"]).click()
+    wait_for_prompt(page, other["prompt"])
     _assert_edits_are_put_aside_and_come_back(page, other)
 
 
