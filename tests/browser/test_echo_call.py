@@ -129,6 +129,29 @@ def test_nothing_leaves_the_server_s_origin(microphone, echo_url) -> None:
         assert "From frame 0" in text_of(page, "applied")
 
 
+def test_the_loop_guard_is_told_once_and_can_be_forbidden(microphone, echo_url) -> None:
+    looping = {"type": "guard", "number": 0, "reason": "repeats", "phrase": "<b>x</b>", "second": 2.0}
+    told = {**looping, "action": "steadied", "sentence": "The persona keeps saying <b>x</b>."}
+    with browser_page(echo_url, microphone(speak("Hello."))) as page:
+        sent: list[str] = []
+        page.on("websocket", lambda socket: socket.on("framesent", lambda frame: sent.append(str(frame))))
+        page.reload()
+        page.wait_for_selector("#call button", state="attached")
+        start_call(page)
+        wait_for_text(page, "status", "Talking")
+        assert any('"ask"' in one and '"loop_guard":true' in one for one in sent)
+        page.evaluate("(message) => window.personaplex.take(message)", told)
+        assert text_of(page, "warning") == "The persona keeps saying <b>x</b>."
+        page.evaluate("(message) => window.personaplex.take(message)", {**told, "number": 1, "action": "put_back"})
+        assert text_of(page, "warning") == ""
+        page.evaluate("(message) => window.personaplex.take(message)", told)  # once more, as after a resume
+        assert text_of(page, "warning") == ""
+        page.locator("#loop-guard").uncheck()
+        page.wait_for_timeout(300)
+        assert '"set"' in sent[-1] and '"loop_guard":false' in sent[-1]
+        stop_call(page)
+
+
 def test_slower_than_real_time_is_said(microphone, probe) -> None:
     wav = microphone(speak(SENTENCE))
     slow = {**probe.variables, "PROBE_STEP_SECONDS": "0.12"}

@@ -35,6 +35,7 @@ class Call {
     this.path = "";
     this.closing = null;
     this.warnings = {};
+    this.guards = 0; // how many of the loop guard's messages were taken
     this.attempt = 0; // of connecting; what belongs to an older one is stale
   }
 
@@ -59,7 +60,8 @@ class Call {
     if (this.state !== "busy") return;
     try {
       await this.line.open();
-      this.line.send({ type: "ask", choices: this.values });
+      this.guards = 0;
+      this.line.send({ type: "ask", choices: this.choices() });
     } catch {
       this.finish(WORDS.unreachable);
     }
@@ -86,8 +88,16 @@ class Call {
 
   choose(values) {
     this.values = Object.fromEntries(config.fields.map((name, index) => [name, values[index]]));
-    if (["waiting", "turn", "talking"].includes(this.state)) this.line.send({ type: "set", choices: this.values });
+    this.set();
     document.dispatchEvent(new Event("personaplex-values"));
+  }
+
+  choices() {
+    return { ...this.values, loop_guard: element("loop-guard").checked };
+  }
+
+  set() {
+    if (["waiting", "turn", "talking"].includes(this.state)) this.line.send({ type: "set", choices: this.choices() });
   }
 
   async useSocket() {
@@ -105,6 +115,7 @@ class Call {
       talk: () => this.takeTalk(message),
       words: () => this.showTranscript(message.from_start ? message.text : this.transcript + message.text),
       warning: () => this.warn({ ...this.warnings, [message.code]: message.sentence }),
+      guard: () => this.takeGuard(message),
       refused: () => this.refused(message),
       lost: () => { this.grant = message.grant; this.comeBack(); },
       ended: () => this.finish(`Ended: ${message.sentence}`),
@@ -123,6 +134,12 @@ class Call {
     this.say(message.sentence);
     element("applied").textContent = message.applied;
     if (message.path === "socket") this.rtc.stop();
+  }
+
+  takeGuard(message) {
+    if (message.number < this.guards) return; // after a resume all of them come again
+    this.guards = message.number + 1;
+    this.warn({ ...this.warnings, loop: message.action === "put_back" ? "" : message.sentence });
   }
 
   refused(message) {
@@ -310,6 +327,7 @@ document.addEventListener("click", (event) => {
 });
 document.addEventListener("change", (event) => {
   if (event.target.id === "use-socket") call.useSocket();
+  if (event.target.id === "loop-guard") call.set();
 });
 window.addEventListener("pagehide", () => call.line.send({ type: "stop" }));
 if (window.personaplexWaiting) call.choose(window.personaplexWaiting);
