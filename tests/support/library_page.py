@@ -8,15 +8,17 @@ from __future__ import annotations
 import base64
 import itertools
 import json
+import time
 import zlib
 from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import Page, expect
 
+from personaplex_app.web.form import FIELDS
+
 READY = "html[data-library=ready]"
 PATIENCE_MS = 8_000
-NAMES = ("prompt", "voice", "audio_temperature", "text_temperature", "audio_top_k", "text_top_k", "repetition_penalty")
 
 
 def with_official_voices(mini: Path, folder: Path) -> Path:
@@ -76,13 +78,17 @@ def show_sampling(page: Page) -> None:
 
 
 def asked_with(page: Page) -> dict[str, Any]:
-    """Presses Talk; returns the choices of the message that asks for a talk, and leaves again."""
-    with page.expect_websocket(lambda socket: socket.url.endswith("/talk/socket")) as opened:
-        page.locator("#talk-button").click()
-    sent = opened.value.wait_for_event("framesent", lambda frame: '"ask"' in str(frame), timeout=PATIENCE_MS)
+    """Presses Talk; returns what the message that asks for a talk takes from the boxes, and leaves again."""
+    sent: list[str] = []
+    page.on("websocket", lambda socket: socket.on("framesent", lambda frame: sent.append(str(frame))))
     page.locator("#talk-button").click()
-    choices: dict[str, Any] = json.loads(sent)["choices"]
-    return choices
+    until = time.monotonic() + PATIENCE_MS / 1000
+    while not (asking := [frame for frame in sent if '"ask"' in frame]):
+        assert time.monotonic() < until, f"nothing is asked; sent: {sent}"
+        page.wait_for_timeout(20)
+    page.locator("#talk-button").click()
+    choices: dict[str, Any] = json.loads(asking[0])["choices"]
+    return {name: choices[name] for name in FIELDS}
 
 
 def packed(value: Any) -> str:
