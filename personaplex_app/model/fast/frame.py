@@ -69,6 +69,11 @@ class FrameRunner:
         if self._recorder is not None:
             self._recorder.record(shape)
 
+    @property
+    def remark(self) -> str:
+        """What whoever runs it should know of the recordings."""
+        return self._recorder.remark if self._recorder is not None else ""
+
     @torch.inference_mode()
     def parts_ms(self, rows: int) -> dict[str, list[float]]:
         """Milliseconds of the codec in, the language step and the codec out, each recorded and replayed by itself.

@@ -50,6 +50,16 @@ def fast_shape(rows: int, settings: list[SamplingSettings], vocabulary: int) -> 
     )
 
 
+def every_shape(rows: int, vocabulary: int) -> list[FastShape]:
+    """All shapes that `fast_shape` can give for so many rows."""
+    return [
+        FastShape(rows, candidates, greedy_audio, penalized)
+        for candidates in (MOST_TILED_CANDIDATES, vocabulary)
+        for greedy_audio in (False, True)
+        for penalized in (False, True)
+    ]
+
+
 class FastLanguageModel:
     """Weights and state joined; every method runs in inference mode, on whichever thread calls.
 

@@ -18,7 +18,7 @@ from personaplex_app.model.codec import Codec
 from personaplex_app.model.config import CODEBOOKS, TEXT_PADDING, CheckpointConfig
 from personaplex_app.model.fast.codec import FastCodec
 from personaplex_app.model.fast.frame import FrameRunner
-from personaplex_app.model.fast.language import BUCKETS, FastLanguageModel, bucket_for, fast_shape
+from personaplex_app.model.fast.language import BUCKETS, FastLanguageModel, bucket_for, every_shape
 from personaplex_app.model.language import LanguageModel
 from personaplex_app.model.loading import Weights
 from personaplex_app.model.prompts import plan_prompt
@@ -28,7 +28,6 @@ from personaplex_app.model.voice_file import VoiceShelf
 
 TOKENS = 1 + CODEBOOKS
 WARM_UP_TOKENS = (0, 10, 25, 70, 100, 150)  # prompts that end in pieces of different sizes
-USUAL = (SamplingSettings(repetition_penalty=1.1), SamplingSettings(repetition_penalty=1.1, text_top_k=0))
 
 
 class FastStepper(SpeechStepper):
@@ -62,13 +61,14 @@ class FastStepper(SpeechStepper):
         self._frame = FrameRunner(fast, cast("FastCodec", self.codec))
 
     def _warm_up(self) -> None:
-        """Compiles all kernels, records the usual shapes of every bucket, warms prompts of several lengths up."""
+        """Compiles all kernels, records every shape of every bucket, warms prompts of several lengths up."""
         torch.backends.cuda.enable_cudnn_sdp(False)  # it plans anew for every length of a prompt: 50 ms each
         sizes = [size for size in BUCKETS if size <= bucket_for(self.slots)]
         for index, size in enumerate(sizes):
             self._report(f"Compiling and recording frames: {index} of {len(sizes)} numbers of lines")
-            for settings in (self.config.sampling, *USUAL):
-                self._frame.record(fast_shape(size, [settings], self.config.language.text_card))
+            for shape in every_shape(size, self.config.language.text_card):
+                self._frame.record(shape)
+        self.remark = self._frame.remark
         for tokens in WARM_UP_TOKENS:
             self.language.prime(0, plan_prompt(None, [TEXT_PADDING] * tokens, self.config), SamplingSettings(), 0)
             self.step({0: silence()})
