@@ -79,8 +79,7 @@ class GraphRecorder(Generic[Shape, Result]):
         except RuntimeError as error:
             log.warning("a step could not be recorded", exc_info=True)
             self._launched.add(shape)
-            self.remark = (
-                f"Steps cannot be recorded here ({type(error).__name__}); they are launched one by one, slower."
-            )
+            why = type(error).__name__
+            self.remark = f"Steps cannot be recorded here ({why}); they are launched one by one, which is slower."
             return
         self._recorded[shape] = (graph, result)
