@@ -14,7 +14,7 @@ from personaplex_app.errors import InvalidInput
 from personaplex_app.model.card import read_card
 from personaplex_app.model.config import CheckpointConfig
 from personaplex_app.model.quantization import Quantization
-from personaplex_app.model.sizes import model_sizes
+from personaplex_app.model.sizes import RELEASED, model_sizes
 from personaplex_app.plan_costs import ModelSizes
 from personaplex_app.planner import AUTO, Plan, Wishes, make_plan, offload_budget
 from personaplex_app.settings import EngineChoice
@@ -86,7 +86,9 @@ def _check_cpu(choice: EngineChoice) -> None:
 def sizes_of(name: str, config: CheckpointConfig) -> ModelSizes:
     """A model in numbers; random weights never go by the released model's name."""
     sizes = model_sizes(config)
-    return replace(sizes, name=RANDOM_NAME) if name == RANDOM else sizes
+    if not (name == RANDOM or config.random):
+        return sizes
+    return replace(sizes, name=RANDOM_NAME if sizes.name == RELEASED else f"{sizes.name}, all random")
 
 
 def _plan(choice: EngineChoice, name: str, config: CheckpointConfig, device: torch.device) -> Plan | None:

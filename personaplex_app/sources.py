@@ -109,6 +109,6 @@ def open_source(choice: EngineChoice, report: Report = lambda line: None) -> Sou
     """Finds and checks a checkpoint; raises InvalidInput for one that cannot be used."""
     name = pick_checkpoint(choice)
     if name == RANDOM:
-        return Source(name, CheckpointConfig(), choice.cache)
+        return Source(name, CheckpointConfig(random=True), choice.cache)
     checkpoint = open_checkpoint(checkpoint_directory(choice, report), allow_surplus=choice.allow_surplus)
     return Source(name, checkpoint.config, choice.cache, checkpoint)

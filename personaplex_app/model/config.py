@@ -93,6 +93,7 @@ class CheckpointConfig:
     Attributes:
         mimi: keyword tree for `moshi.models.loaders.get_mimi`, or None for the released codec.
         trained_positions: how many positions training saw, where that is less than the context.
+        random: the weights were never trained: they prove speed, not speech.
     """
 
     language: LanguageConfig = field(default_factory=LanguageConfig)
@@ -101,6 +102,7 @@ class CheckpointConfig:
     sine_codes: tuple[int, ...] = SINE_CODES
     sampling: SamplingSettings = field(default_factory=SamplingSettings)
     trained_positions: int | None = None
+    random: bool = False
 
 
 def read_config(path: Path) -> CheckpointConfig:
@@ -122,6 +124,7 @@ def read_config(path: Path) -> CheckpointConfig:
             sine_codes=_codes(raw, "sine_codes", SINE_CODES, language.audio_card),
             sampling=SamplingSettings.from_mapping(raw.get("sampling", {})),
             trained_positions=_positions(raw.get("trained_positions")),
+            random=_flag(raw, "random"),
         )
     except (TypeError, ValueError, KeyError, AttributeError, OverflowError, InvalidInput) as error:
         raise InvalidInput(f"{path} is not usable: {error}") from None
@@ -166,3 +169,10 @@ def _positions(raw: Any) -> int | None:
     if raw is not None and (isinstance(raw, bool) or not isinstance(raw, int) or raw < 1):
         raise InvalidInput("trained_positions must be a whole number from 1 on.")
     return raw
+
+
+def _flag(raw: dict[str, Any], key: str) -> bool:
+    value = raw.get(key)
+    if value is not None and not isinstance(value, bool):
+        raise InvalidInput(f"{key} must be true or false.")
+    return bool(value)

@@ -64,7 +64,7 @@ class StandIn:
 
 def full_stand_in() -> StandIn:
     """The released sizes: 8.37 B parameters, 17 GB; the configuration is as tiny as the released one."""
-    return StandIn({"model_type": "personaplex", "note": _NOTE}, CheckpointConfig())
+    return StandIn({"model_type": "personaplex", "note": _NOTE, "random": True}, CheckpointConfig(random=True))
 
 
 def mini_stand_in() -> StandIn:

@@ -24,6 +24,20 @@ RANDOM_NOTICE = "**Random weights.** What you hear is noise; this checkpoint pro
 REAL_NOTICE = "English only · use headphones · a talk remembers its last 240 seconds, prompt included."
 
 
+def notice_of(random: bool, trained_positions: int | None) -> str:
+    """What the page says of a model, by what its `config.json` says: a copy of a miniature is one too."""
+    if random:
+        return RANDOM_NOTICE
+    return TOY_NOTICE if trained_positions is not None else REAL_NOTICE
+
+
+def preview_note_of(random: bool, trained_positions: int | None) -> str:
+    """What stands beside a voice's preview, by the same; nothing where it is the real thing."""
+    if random:
+        return "Noise: these weights are random."
+    return "A toy's voice: it says nothing of PersonaPlex's." if trained_positions is not None else ""
+
+
 def speed_words(step_ms: float) -> str:
     """What the measured step means for a talk."""
     told = f"{step_ms:.1f}" if step_ms < 10 else f"{step_ms:.0f}"

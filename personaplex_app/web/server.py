@@ -20,7 +20,7 @@ from typing import Any
 from gradio import http_server
 from starlette.routing import BaseRoute
 
-from personaplex_app.assemble import PACKAGED, RANDOM, build_stepper, pick_checkpoint
+from personaplex_app.assemble import PACKAGED, build_stepper, pick_checkpoint
 from personaplex_app.controls import Choices
 from personaplex_app.engine.echo import EchoStepper
 from personaplex_app.engine.facade import Engine
@@ -32,10 +32,9 @@ from personaplex_app.preview_sounds import VERSION
 from personaplex_app.settings import LOOPBACK, Settings
 from personaplex_app.web.catalogue import (
     ECHO_NOTICE,
-    RANDOM_NOTICE,
-    REAL_NOTICE,
-    TOY_NOTICE,
     Catalogue,
+    notice_of,
+    preview_note_of,
     speed_words,
 )
 from personaplex_app.web.drain import serve_until_told, until_quiet
@@ -55,11 +54,6 @@ LAST_WORDS_SECONDS = 2.0
 CLOSE_SECONDS = 15.0  # for all that has to be closed; what is not by then is left to the system
 MAX_UPLOAD_BYTES = 1 << 20
 ANYWHERE = "0.0.0.0"
-PREVIEW_NOTES = {
-    PACKAGED[0]: "A toy's voice: it says nothing of PersonaPlex's.",
-    PACKAGED[1]: "Noise: this checkpoint's weights are random.",
-    RANDOM: "Noise: these weights are random.",
-}
 
 
 def make_stepper(settings: Settings, report: Callable[[str], None]) -> tuple[Stepper, Catalogue]:
@@ -69,12 +63,12 @@ def make_stepper(settings: Settings, report: Callable[[str], None]) -> tuple[Ste
     checkpoint = pick_checkpoint(settings.model)
     stepper = build_stepper(settings.model, report)
     personas = load_personas(DEMO_PERSONAS if checkpoint == PACKAGED[0] else PERSONAS)
-    notice = {PACKAGED[0]: TOY_NOTICE, PACKAGED[1]: RANDOM_NOTICE, RANDOM: RANDOM_NOTICE}
+    notice = notice_of(stepper.config.random, stepper.config.trained_positions)
     return stepper, Catalogue(
         personas=tuple(personas),
         voices=tuple(stepper.voice_names),
         sampling=stepper.config.sampling,
-        notice=f"{notice.get(checkpoint, REAL_NOTICE)} {stepper.remark}".strip(),
+        notice=f"{notice} {stepper.remark}".strip(),
     )
 
 
@@ -90,7 +84,8 @@ def open_previews(engine: Engine, catalogue: Catalogue, settings: Settings, metr
     """Previews of the voices, kept in the cache directory for this checkpoint and this way to make them."""
     identity = getattr(engine.stepper, "identity", "")
     directory = settings.model.cache / "previews" / f"{identity}-{VERSION}" if identity else None
-    note = PREVIEW_NOTES.get(pick_checkpoint(settings.model), "") if settings.engine == "model" else ""
+    config = getattr(engine.stepper, "config", None)  # an echo has none
+    note = preview_note_of(config.random, config.trained_positions) if config is not None else ""
     return VoicePreviews(engine, PreviewShelf(directory), catalogue.sampling, note, metrics.preview_made)
 
 

@@ -37,6 +37,8 @@ REFUSED = [
     ("sampling", [], "mapping"),
     ("sampling", {"audio_temperature": 99}, "Audio temperature must be from 0 to 2"),
     ("sampling", {"top_p": 1}, "Unknown sampling setting 'top_p'"),
+    ("random", "no", "random must be true or false"),
+    ("random", 1, "random must be true or false"),
     ("trained_positions", -3, "trained_positions must be"),
     ("silence_codes", [1] * 7, "silence_codes must be 8 codes below 2048"),
     ("sine_codes", [5000] * 8, "sine_codes must be 8 codes below 2048"),
@@ -92,7 +94,15 @@ JSON = st.recursive(
     max_leaves=6,
 )
 KEYS = ("lm_config", "lm_config.dim", "lm_config.max_period", "lm_config.hidden_scale", "lm_config.num_heads")
-MORE_KEYS = ("mimi_config", "sampling", "sampling.text_top_k", "trained_positions", "silence_codes", "lm_config.delays")
+MORE_KEYS = (
+    "random",
+    "mimi_config",
+    "sampling",
+    "sampling.text_top_k",
+    "trained_positions",
+    "silence_codes",
+    "lm_config.delays",
+)
 
 
 @given(key=st.sampled_from(KEYS + MORE_KEYS), value=JSON)

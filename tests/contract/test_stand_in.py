@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import io
 import json
 import math
@@ -36,7 +37,10 @@ from personaplex_app.model.stand_in_numbers import (
 )
 from personaplex_app.model.stand_in_voices import OFFICIAL_VOICES, voice_codes, voice_fields, voice_frames
 from personaplex_app.model.voice_file import VoiceShelf
+from personaplex_app.settings import CACHE_VARIABLE, add_model_flags, add_serve_flags, read_settings
 from personaplex_app.sound_files import read_sound
+from personaplex_app.web.catalogue import RANDOM_NOTICE
+from personaplex_app.web.server import make_stepper
 
 CPU = torch.device("cpu")
 
@@ -106,7 +110,10 @@ def test_the_full_size_s_codec_is_moshi_s() -> None:
 def test_the_full_size_s_configuration_is_tiny_and_means_the_released_sizes(tmp_path: Path) -> None:
     text = json.dumps(full_stand_in().text)
     (tmp_path / CONFIG_FILE).write_text(text)
-    assert len(text) < 200 and read_config(tmp_path / CONFIG_FILE) == CheckpointConfig() == full_stand_in().config
+    assert (
+        len(text) < 200
+        and read_config(tmp_path / CONFIG_FILE) == CheckpointConfig(random=True) == full_stand_in().config
+    )
     assert 17.1e9 < full_stand_in().size_bytes < 17.3e9
 
 
@@ -193,3 +200,13 @@ def test_the_reference_s_own_voice_file_comes_out_bit_for_bit(
     ours = voice_fields(codes, mini_directory / WEIGHTS_FILE, read_config(mini_directory / CONFIG_FILE))
     theirs = good_fields(mini_directory)
     assert all(torch.equal(ours[name], theirs[name]) and ours[name].dtype == theirs[name].dtype for name in theirs)
+
+
+def test_the_page_does_not_call_it_personaplex(made: Path, cache_outside_home: Path) -> None:
+    parser = argparse.ArgumentParser()
+    add_serve_flags(parser)
+    add_model_flags(parser)
+    flags = parser.parse_args(["--checkpoint", str(made), "--device", "cpu"])
+    settings = read_settings(flags, {CACHE_VARIABLE: str(cache_outside_home)})
+    stepper, catalogue = make_stepper(settings, lambda line: None)
+    assert catalogue.notice == RANDOM_NOTICE and stepper.slots == 1

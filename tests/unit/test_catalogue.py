@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from personaplex_app.controls import SamplingSettings
+from personaplex_app.model.config import read_config
+from personaplex_app.model.stand_in import full_stand_in
 from personaplex_app.personas import Persona
+from personaplex_app.web import catalogue as catalogues
 from personaplex_app.web.catalogue import (
     ECHO_NOTICE,
     RANDOM_NOTICE,
     REAL_NOTICE,
     TOY_NOTICE,
     Catalogue,
+    notice_of,
+    preview_note_of,
     speed_words,
 )
 
@@ -58,6 +66,21 @@ def test_the_notices_say_plainly_what_one_hears() -> None:
     for part in ("English only", "headphones", "240 seconds"):
         assert part in REAL_NOTICE
     assert "hear yourself" in ECHO_NOTICE and "noise" in RANDOM_NOTICE
+
+
+def test_a_model_s_notice_goes_by_what_it_is_not_by_where_it_lies(tmp_path: Path) -> None:
+    packaged = Path(catalogues.__file__).parents[1] / "checkpoints"
+    (tmp_path / "config.json").write_text(json.dumps(full_stand_in().text))
+    for path, notice, preview in [
+        (packaged / "demo" / "config.json", TOY_NOTICE, "toy"),
+        (packaged / "mini" / "config.json", RANDOM_NOTICE, "Noise"),
+        (tmp_path / "config.json", RANDOM_NOTICE, "Noise"),
+        (tmp_path / "released.json", REAL_NOTICE, ""),
+    ]:
+        config = read_config(path)
+        assert notice_of(config.random, config.trained_positions) == notice
+        said = preview_note_of(config.random, config.trained_positions)
+        assert preview in said and bool(preview) == bool(said)
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from personaplex_app.errors import InvalidInput
 from personaplex_app.layouts import RANDOM_NAME, Setting, settle
 from personaplex_app.model import card as cards_of_torch
 from personaplex_app.model.config import CheckpointConfig
+from personaplex_app.model.stand_in import full_stand_in, mini_stand_in
 from personaplex_app.planner import TARGET_MS
 from personaplex_app.settings import EngineChoice
 
@@ -69,6 +70,10 @@ def test_a_bench_finds_out_by_itself_and_a_render_has_time(card: str, monkeypatc
 def test_random_weights_never_go_by_the_released_name(card: str) -> None:
     plan = _settled("random").plan
     assert plan is not None and plan.words.startswith(f"{RANDOM_NAME} as bfloat16")
+    made = _settled("a-directory", config=full_stand_in().config).plan
+    assert made is not None and made.words.startswith(f"{RANDOM_NAME} as bfloat16")
+    small = layouts.sizes_of("a-directory", mini_stand_in().config)
+    assert small.name.startswith("A model of ") and small.name.endswith(" M parameters, all random")
 
 
 def test_without_a_gpu_there_is_one_line_and_nothing_is_planned() -> None:
