@@ -20,6 +20,7 @@ CACHE_VARIABLE = "PERSONAPLEX_CACHE"
 REVISION_VARIABLE = "PERSONAPLEX_REVISION"
 ORIGINS_VARIABLE = "PERSONAPLEX_ORIGINS"
 TOKEN_VARIABLES = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
+TOKEN_FORM = "token_form"
 LOOPBACK = "127.0.0.1"
 MOST_SLOTS = 256
 MOST_THREADS = 256
@@ -36,17 +37,36 @@ def environment() -> Mapping[str, str]:
 
 
 def cache_directory(variables: Mapping[str, str]) -> Path:
-    """Where conversions are kept: `PERSONAPLEX_CACHE`, else the user's cache folder."""
+    """Where conversions are kept: `PERSONAPLEX_CACHE`, else the user's cache folder.
+
+    Raises InvalidInput where the user has no home folder to keep them in.
+    """
     named = variables.get(CACHE_VARIABLE)
     if named:
         return Path(named)
-    return Path(variables.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "personaplex_app"
+    try:
+        return Path(variables.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "personaplex_app"
+    except RuntimeError:  # a user that the system does not know, without HOME
+        sentence = f"This user has no home folder: set {CACHE_VARIABLE} to a folder that can be written."
+        raise InvalidInput(sentence) from None
 
 
 def hub_token(variables: Mapping[str, str]) -> str | None:
-    """The Hugging Face token, if the environment holds one."""
-    found = [variables[name].strip() for name in TOKEN_VARIABLES if variables.get(name, "").strip()]
-    return found[0] if found else None
+    """The Hugging Face token, if the environment holds one.
+
+    Raises InvalidInput with the code TOKEN_FORM where it cannot be one; the sentence does not show it.
+    """
+    for name in TOKEN_VARIABLES:
+        token = variables.get(name, "").strip()
+        if token and not all("!" <= letter <= "~" for letter in token):
+            raise InvalidInput(
+                f"{name} holds no token: a space, a line break or a character outside ASCII is in it. Copy it anew "
+                "from https://huggingface.co/settings/tokens, or unset it.",
+                code=TOKEN_FORM,
+            )
+        if token:
+            return token
+    return None
 
 
 @dataclass(frozen=True)

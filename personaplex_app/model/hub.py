@@ -19,6 +19,7 @@ from personaplex_app.model.hub_check import check_files
 from personaplex_app.model.hub_download import fetch_file
 from personaplex_app.model.hub_errors import (
     LICENCE_PAGE,
+    NO_HOME,
     NO_TOKEN,
     TOKEN_PAGE,
     hub_sentence,
@@ -35,6 +36,7 @@ from personaplex_app.model.hub_files import (
     ask_hub,
     cached_file,
     complete_commits,
+    has_home,
     is_commit,
     missing_files,
     remember_name,
@@ -75,6 +77,8 @@ def fetch_checkpoint(token: str | None, revision: str | None, cache: Path, repor
     can_ask = bool(token) and not constants.HF_HUB_OFFLINE
     if here is not None and (is_commit(wanted) or not can_ask):
         return _ready(here, [], cache, report)
+    if not has_home():
+        raise InvalidInput(NO_HOME)
     missing = missing_files(wanted)
     if not token or not can_ask:
         raise InvalidInput(_cannot_ask(token, missing))
@@ -83,7 +87,7 @@ def fetch_checkpoint(token: str | None, revision: str | None, cache: Path, repor
         files = ask_hub(token, wanted)
     except (OSError, ValueError) as error:
         if here is None or not is_unreachable(error):
-            raise InvalidInput(_refusal(error, wanted, mend, missing)) from None
+            raise InvalidInput(_refusal(error, wanted, mend, missing, token)) from None
         report("The Hub cannot be reached; the files that are here are used")
         return _ready(here, [], cache, report)
     check_space(files, report)
@@ -91,7 +95,7 @@ def fetch_checkpoint(token: str | None, revision: str | None, cache: Path, repor
         _download(files, token, report)
         remember_name(wanted, files[0].commit)
     except (OSError, ValueError, RuntimeError) as error:
-        raise InvalidInput(hub_sentence(error, wanted, mend)) from None
+        raise InvalidInput(hub_sentence(error, wanted, mend, token)) from None
     return _ready(files[0].commit, files, cache, report)
 
 
@@ -108,11 +112,11 @@ def _complete(wanted: str | None) -> str | None:
     return next((revision for revision in candidates if not missing_files(revision)), None)
 
 
-def _refusal(error: Exception, wanted: str, mend: str, missing: list[str]) -> str:
+def _refusal(error: Exception, wanted: str, mend: str, missing: list[str], token: str) -> str:
     """Why the Hub cannot be asked for what is missing."""
     if not is_broken_line(error):
-        return hub_sentence(error, wanted, mend)
-    return offline_sentence(missing) + (shortage_words() if len(missing) == len(FILES) else "")
+        return hub_sentence(error, wanted, mend, token)
+    return offline_sentence(missing) + (shortage_words(wanted) if len(missing) == len(FILES) else "")
 
 
 def _download(files: list[HubFile], token: str, report: Report) -> None:

@@ -7,6 +7,8 @@ Must not know: what was being done, beyond the revision and the file. No sentenc
 from __future__ import annotations
 
 import errno
+import re
+from urllib.parse import quote
 
 from huggingface_hub import constants
 from huggingface_hub.errors import (
@@ -31,6 +33,14 @@ NO_TOKEN = (
     f"{TOKEN_PAGE}, then start with HF_TOKEN=hf_... in the environment."
 )
 
+NO_HOME = (
+    "The Hub's files have no place, for this user has no home folder: set HF_HOME to a folder that can be written."
+)
+WRONG_ADDRESS = (http.MissingSchema, http.InvalidSchema, http.InvalidURL)
+SHORTEST_SECRET = 4  # shorter parts of a broken token are in every other word
+_LOGIN = re.compile(r"(?<=//)[^\s/]*@")
+_TOKEN = re.compile(r"\bhf_\w{6,}|(?<=Bearer )[^\s'\"]+")
+
 
 def is_broken_line(error: Exception) -> bool:
     """Whether trying again may help: nobody answered, or the answer broke off."""
@@ -46,19 +56,20 @@ def is_unreachable(error: Exception) -> bool:
     return isinstance(error, OfflineModeIsEnabled | http.RequestException) and (_status(error) or 500) >= 500
 
 
-def hub_sentence(error: Exception, revision: str, mend_revision: str) -> str:
+def hub_sentence(error: Exception, revision: str, mend_revision: str, token: str = "") -> str:
     """What went wrong, and what mends it.
 
     Args:
         revision: what was asked for. mend_revision: what to do where the Hub does not know it.
+        token: what was asked with; it is in no sentence, whatever the error says.
     """
     if isinstance(error, LocalEntryNotFoundError) and isinstance(error.__cause__, Exception):
         error = error.__cause__  # the Hub did answer, or nobody did; the cache was asked after that
-    status = _status(error)
+    status, text = _status(error), _text(error, token)
     if isinstance(error, RevisionNotFoundError):
         return f"{REPOSITORY} has no revision {revision}; {mend_revision}."
     if isinstance(error, EntryNotFoundError) and not isinstance(error, LocalEntryNotFoundError):
-        return f"{REPOSITORY} at {revision} lacks a file that is needed: {_text(error)}"
+        return f"{REPOSITORY} at {revision} lacks a file that is needed: {text}"
     if status == 401:
         return f"The Hugging Face token is not valid (401). Make a new one on {TOKEN_PAGE} and set HF_TOKEN."
     if isinstance(error, GatedRepoError) or status == 403:
@@ -69,7 +80,7 @@ def hub_sentence(error: Exception, revision: str, mend_revision: str) -> str:
         return "The Hub asks for patience (429, too many requests). Start again in some minutes; what is here is kept."
     if status is not None and status >= 500:
         return f"The Hub has trouble ({status}); see {STATUS_PAGE} and start again later. What is here is kept."
-    return _disk_sentence(error) or _line_sentence(error) or f"The Hub did not give the files: {_text(error)}"
+    return _disk_sentence(error, text) or _line_sentence(error, text) or f"The Hub did not give the files: {text}"
 
 
 def offline_sentence(missing: list[str]) -> str:
@@ -81,7 +92,7 @@ def offline_sentence(missing: list[str]) -> str:
     return f"{why} and the cache is not complete: {what}. Start once {mend}, then offline works."
 
 
-def _disk_sentence(error: Exception) -> str | None:
+def _disk_sentence(error: Exception, text: str) -> str | None:
     number = getattr(error, "errno", None)
     if number in (errno.ENOSPC, errno.EDQUOT):
         free = size_words(free_bytes(cache_folder()))
@@ -90,15 +101,17 @@ def _disk_sentence(error: Exception) -> str | None:
             "larger disk; the next start goes on where this one stopped."
         )
     if number in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST):
-        return f"{cache_folder()} cannot be written: {_text(error)}. Set HF_HOME to a folder that can."
+        return f"{cache_folder()} cannot be written: {text}. Set HF_HOME to a folder that can."
     return None
 
 
-def _line_sentence(error: Exception) -> str | None:
+def _line_sentence(error: Exception, text: str) -> str | None:
+    if isinstance(error, WRONG_ADDRESS):
+        return wrong_address()
     if isinstance(error, http.SSLError):
-        return f"The connection to the Hub is not to be trusted; check this machine's clock and proxy: {_text(error)}"
+        return f"The connection to the Hub is not to be trusted; check this machine's clock and proxy: {text}"
     if isinstance(error, http.ProxyError):
-        return f"The proxy does not lead to the Hub; check HTTPS_PROXY: {_text(error)}"
+        return f"The proxy does not lead to the Hub; check HTTPS_PROXY: {text}"
     if is_broken_line(error):
         return f"The connection to the Hub broke{_by_endpoint()}. Start again; what is here is kept and goes on."
     if isinstance(error, http.JSONDecodeError):
@@ -113,7 +126,20 @@ def _line_sentence(error: Exception) -> str | None:
 def _by_endpoint() -> str:
     """Names another Hub where one is set: then it may be what is wrong."""
     default = constants.ENDPOINT in ("https://huggingface.co", "")
-    return "" if default else f" (HF_ENDPOINT is {constants.ENDPOINT})"
+    return "" if default else f" (HF_ENDPOINT is {without_login(constants.ENDPOINT)})"
+
+
+def wrong_address() -> str:
+    """HF_ENDPOINT, or what an answer led to, cannot be asked."""
+    return (
+        f"HF_ENDPOINT is {without_login(constants.ENDPOINT)}, which does not lead to a Hub: unset it, or set it to an "
+        "address such as https://huggingface.co."
+    )
+
+
+def without_login(text: str) -> str:
+    """Addresses without the name and the password in them."""
+    return _LOGIN.sub("", text)
 
 
 def _status(error: Exception) -> int | None:
@@ -121,5 +147,15 @@ def _status(error: Exception) -> int | None:
     return int(status) if status is not None else None
 
 
-def _text(error: Exception) -> str:
-    return " ".join(str(error).split())[:250]
+def _text(error: Exception, token: str) -> str:
+    """An error's own words in one line, without token and logins, which errors quote in several ways."""
+    text = str(error)
+    for form in (
+        token,
+        repr(token)[1:-1],
+        " ".join(token.split()),
+        quote(token, safe="", errors="replace"),
+        *token.split(),
+    ):
+        text = text.replace(form, "...") if len(form) >= SHORTEST_SECRET else text
+    return without_login(_TOKEN.sub("...", " ".join(text.split())))[:250]

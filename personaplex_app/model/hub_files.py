@@ -42,7 +42,7 @@ class HubFile:
     @property
     def blob(self) -> Path:
         """Where its content lies once it is whole."""
-        return _repository_folder() / "blobs" / self.etag
+        return blobs_folder() / self.etag
 
     @property
     def partial(self) -> Path:
@@ -66,8 +66,18 @@ def cache_folder() -> Path:
     return Path(constants.HF_HUB_CACHE)
 
 
+def has_home() -> bool:
+    """Whether the Hub's cache has a place: without HOME the library takes a folder named `~` where it is started."""
+    return not constants.HF_HUB_CACHE.startswith("~")
+
+
 def _repository_folder() -> Path:
     return cache_folder() / repo_folder_name(repo_id=REPOSITORY, repo_type="model")
+
+
+def blobs_folder() -> Path:
+    """Where the contents of the released files lie."""
+    return _repository_folder() / "blobs"
 
 
 def is_commit(revision: str) -> bool:

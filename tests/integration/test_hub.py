@@ -7,6 +7,8 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 import pytest
@@ -17,6 +19,8 @@ from support.hub_place import invented_files, place
 
 from personaplex_app.assemble import build_stepper
 from personaplex_app.controls import Choices, SamplingSettings
+from personaplex_app.errors import InvalidInput
+from personaplex_app.model import hub
 from personaplex_app.model.checkpoint import WEIGHTS_FILE
 from personaplex_app.model.hub import FILES, LICENCE_PAGE, PIN_FILE, TOKEN_PAGE
 from personaplex_app.settings import EngineChoice
@@ -146,6 +150,49 @@ def test_without_a_token_a_part_of_the_files_is_not_enough(place: Place, monkeyp
     assert place.hub.asked == []
 
 
+@pytest.mark.parametrize(
+    "token", ["hf_abcSECRETdef\nghiSECRET2", "oddSECRET one\ttwoSECRET", "hf_SECRETé☃", "SECRET\x00SECRET", "SECRET%2F"]
+)
+@pytest.mark.parametrize("how", ["the Hub", "nobody", "an error that quotes it"])
+def test_no_sentence_holds_the_token(place: Place, monkeypatch: pytest.MonkeyPatch, token: str, how: str) -> None:
+    if how == "the Hub":
+        place.hub.refuse = {"api": (451, {})}
+    if how == "nobody":
+        point_at(NOBODY, monkeypatch)
+    if how == "an error that quotes it":
+
+        def quoting(*_: object) -> list[Any]:
+            raise ValueError(f"{'x' * 225} {token} {token!r} {quote(token)} 'Bearer {token}'")
+
+        monkeypatch.setattr(hub, "ask_hub", quoting)
+    with pytest.raises(InvalidInput) as refused:
+        place.fetch(token)
+    assert "SECRET" not in refused.value.sentence and "\n" not in refused.value.sentence
+
+
+def test_a_login_in_the_hub_s_address_is_not_told(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    point_at("http://anna:SECRET@127.0.0.1:9", monkeypatch)
+    told = place.refused()
+    assert "(HF_ENDPOINT is http://127.0.0.1:9)" in told and "anna" not in told
+    place.hub.refuse = {"api": (451, {})}
+    point_at(place.hub.url.replace("//", "//anna:SEC@RET@"), monkeypatch)
+    told = place.refused()
+    assert "451" in told and "anna" not in told and "RET" not in told
+
+
+@pytest.mark.parametrize("address", ["foo", "foo://bar", "http://", "foo://anna:SECRET@bar"])
+def test_an_address_that_is_none_is_named(place: Place, monkeypatch: pytest.MonkeyPatch, address: str) -> None:
+    point_at(address, monkeypatch)
+    told = place.refused()
+    assert told.startswith("HF_ENDPOINT is ") and "unset it, or set it to an address such as https://" in told
+    assert "SECRET" not in told
+
+
+def test_a_user_without_a_home_is_told_what_to_set(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", "~/.cache/huggingface/hub")
+    assert "no home folder: set HF_HOME" in place.refused() and place.hub.asked == []
+
+
 INVALID = (401, {"X-Error-Message": "Invalid credentials in Authorization header"})
 REFUSALS = {
     "401": ({"api": INVALID, "files": INVALID}, "The Hugging Face token is not valid (401).", TOKEN_PAGE),
@@ -243,8 +290,8 @@ def test_variables_point_at_another_hub_and_at_nobody(tmp_path: Path) -> None:
         done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
         return done.stdout.strip() or done.stderr
 
-    with serving(FakeHub(invented_files())) as hub:
-        assert fetch("hf_good", HF_ENDPOINT=hub.url) == FIRST_COMMIT
+    with serving(FakeHub(invented_files())) as running:
+        assert fetch("hf_good", HF_ENDPOINT=running.url) == FIRST_COMMIT
     assert fetch("", HF_HUB_OFFLINE="1") == FIRST_COMMIT
 
 

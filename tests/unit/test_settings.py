@@ -189,6 +189,23 @@ def test_the_token_comes_from_either_variable(variables: dict[str, str], token: 
     assert hub_token(variables) == token == _read(**variables).model.token
 
 
+@pytest.mark.parametrize(
+    "token", ["hf_abcSECRET\nghiSECRET", "hf_abc SECRET", "hf_SECRETé", "hf_SECRET\udce9", "hf_\x7f"]
+)
+@pytest.mark.parametrize("name", ["HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"])
+def test_a_token_that_is_none_is_told_without_being_shown(name: str, token: str) -> None:
+    told = _sentence(**{name: token})
+    assert told.startswith(f"{name} holds no token: ") and "settings/tokens" in told
+    assert "SECRET" not in told and "hf_" not in told
+
+
+def test_a_user_without_a_home_is_told_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.path.expanduser", lambda path: path)  # as for a number that no name belongs to
+    with pytest.raises(InvalidInput, match="no home folder: set PERSONAPLEX_CACHE to a folder"):
+        cache_directory({})
+    assert cache_directory({"PERSONAPLEX_CACHE": "/a"}) == Path("/a")
+
+
 def test_the_revision_and_the_cache_have_variables() -> None:
     assert (
         _read(PERSONAPLEX_REVISION="abc").model.revision == "abc"
