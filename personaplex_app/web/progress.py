@@ -22,9 +22,14 @@ _UNIT = r"(?: ?(?:([kKMGT]i?)?B|bytes))?"
 _OF = re.compile(rf"(?<![(\w.]){_FIGURE}{_UNIT} of {_FIGURE}{_UNIT}")
 _PERCENT = re.compile(rf"(?<![\w.]){_FIGURE} ?%")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
-_PATH = re.compile(r"(?<![\w:/.~<-])(?:~|\.{1,2})?/(?:[^\s/:;,'\"()]+/)*([^\s/:;,'\"()]+)/?")
+_BEGIN = r"(?:~|\.{1,2})?/"  # of a path
+_WORD = r"[^\s/:;,'\"()]+"
+_FOLDER = rf"{_WORD}(?:(?<!\.) (?!nvidia/|\S*B/s){_WORD})*/"  # spaces may be in it, a sentence's end and a speed not
+_PATH = re.compile(rf"(?<![\w:/.~<-]){_BEGIN}(?:{_FOLDER})*({_WORD})/?")
+_QUOTED = re.compile(rf"(?<!\w)(['\"]){_BEGIN}(?:(?!\1).)*?([^/'\"]*)/?\1")
+_FILE = re.compile(r"\bfile:/*(?=/)")
 _TOKEN = re.compile(r"\bhf_\w{6,}")
-_LOGIN = re.compile(r"(?<=//)[^\s/@]+@")
+_LOGIN = re.compile(r"(?<=//)[^\s/]*@")
 _BYTES = {"": 1, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
 
 
@@ -78,8 +83,9 @@ def read_line(line: str) -> Phase | str:
 
 def shown(line: str) -> str:
     """One line of a text as a stranger may read it: without directories, tokens and logins."""
-    text = " ".join(line.split())[:MOST_CHARACTERS]
-    return _LOGIN.sub("", _TOKEN.sub("hf_…", _PATH.sub(r"\1", text)))
+    text = _FILE.sub("", " ".join(line.split())[: 4 * MOST_CHARACTERS])
+    text = _PATH.sub(r"\1", _QUOTED.sub(r"\1\2\1", text))
+    return _LOGIN.sub("", _TOKEN.sub("hf_…", text))[:MOST_CHARACTERS]
 
 
 def _alike(one: str, other: str) -> bool:

@@ -83,6 +83,17 @@ def test_the_lines_of_a_download_are_understood(progress: Progress, clock: Clock
         ("start with HF_TOKEN=hf_... in the environment", None),
         ("The proxy http://anna:secret@proxy:8080 refuses", "The proxy http://proxy:8080 refuses"),
         ("one\n  two", "one two"),
+        ("/root/secret dir/file.txt is broken.", "file.txt is broken."),
+        ("There is no file /root/a secret dir/and one more/file.txt.", "There is no file file.txt."),
+        ("Delete it: rm '/root/secret, (dir)/file name.txt'", "Delete it: rm 'file name.txt'"),
+        ("'/root/secret dir/' is full", "'secret dir' is full"),
+        ("See file:///root/a/b, file:/root/a/c", "See b, c"),
+        ("The login http://anna:p@ss@proxy refuses", "The login http://proxy refuses"),
+        ("Nothing lies in /root/a. Go on/off.", "Nothing lies in a. Go on/off."),
+        (
+            "Copying /root/a b/c for nvidia/x 120 MB/s",
+            "Copying c for nvidia/x 120 MB/s",
+        ),
     ],
 )
 def test_a_stranger_reads_no_directory_token_or_login(line: str, seen: str | None) -> None:
@@ -91,6 +102,7 @@ def test_a_stranger_reads_no_directory_token_or_login(line: str, seen: str | Non
 
 def test_endless_lines_are_cut() -> None:
     assert len(shown("word " * 1000)) == MOST_CHARACTERS
+    assert "secret" not in shown("x" * (MOST_CHARACTERS - 12) + " /root/secret/file.txt")
 
 
 def test_phases_take_their_time_and_facts_stand_between_them(progress: Progress, clock: Clock) -> None:
