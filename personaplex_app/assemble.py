@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import gc
 import logging
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -15,6 +17,7 @@ import torch
 
 from personaplex_app.audio import FRAME_MS
 from personaplex_app.errors import InvalidInput, PersonaplexError
+from personaplex_app.layout_checks import kernel_flags
 from personaplex_app.layouts import Setting, settle
 from personaplex_app.model.card import hold_memory
 from personaplex_app.model.config import CheckpointConfig
@@ -26,8 +29,8 @@ from personaplex_app.model.prompts import VoicePrompt
 from personaplex_app.model.stepper import SpeechStepper
 from personaplex_app.model.tokenizer import Tokenizer
 from personaplex_app.model.voice_file import VoiceShelf, check_voice, encode_voice, read_voice_bytes, read_voice_file
-from personaplex_app.out_of_memory import is_out_of_memory, memory_told
-from personaplex_app.planner import Plan, layout_words
+from personaplex_app.out_of_memory import is_out_of_memory, memory_told, smaller_plan
+from personaplex_app.planner import AUTO, Plan, layout_words
 from personaplex_app.settings import EngineChoice
 from personaplex_app.sound_files import read_sound
 from personaplex_app.sources import (
@@ -58,6 +61,7 @@ __all__ = [
 ]
 
 log = logging.getLogger(__name__)
+DOCTOR = "`python -m personaplex_app doctor` says what is missing"
 
 
 def build_stepper(choice: EngineChoice, report: Report = lambda line: None) -> SpeechStepper:
@@ -67,47 +71,77 @@ def build_stepper(choice: EngineChoice, report: Report = lambda line: None) -> S
     """
     device = pick_device(choice.device)
     torch.set_num_threads(choice.threads)
-    source = open_source(choice, report)
     if choice.gpu_memory_bytes is not None and device.type == "cuda":
         hold_memory(device, choice.gpu_memory_bytes)
+    if pick_checkpoint(choice) == HUB:  # a refusal is heard before 17 GB are fetched
+        settle(choice, HUB, CheckpointConfig(), device)
+    source = open_source(choice, report)
     setting = settle(choice, source.name, source.config, device)
-    plan = setting.plan
-    if plan is not None:
-        report(f"The plan: {plan.words}")
-    if choice.purpose == "bench":  # which tells by itself what ran out of memory
-        return _stepper(source, setting, device, report)
-    with memory_told("while the model was loaded", lambda: plan.smaller if plan else ""):
-        stepper = _stepper(source, setting, device, report)
+    _report_plan(setting, report)
+    stepper = _stepper(choice, source, setting, device, report)
     stepper.identity = source.checkpoint.identity if source.checkpoint else ""
     if choice.purpose == "talk":
-        with memory_told("while every line was tried with a full window", lambda: plan.smaller if plan else ""):
+        with memory_told("while every line was tried with a full window", lambda: smaller_plan(stepper)):
             _rehearse(stepper, report)
     return stepper
 
 
-def _stepper(source: Source, setting: Setting, device: torch.device, report: Report) -> SpeechStepper:
+def _report_plan(setting: Setting, report: Report) -> None:
+    if setting.plan is not None:
+        report(f"The plan: {setting.plan.words}")
+
+
+def _stepper(
+    choice: EngineChoice, source: Source, setting: Setting, device: torch.device, report: Report
+) -> SpeechStepper:
     """The fast stepper where there is a GPU for it, else, and where it fails, moshi's modules step by step."""
-    tokenizer, voices = source.tokenizer(), source.voices()
-    weights, remark = None, ""
+    remark = ""
     if setting.fast:
-        try:
-            fast_codec = _fast_codec(source, setting, device)  # moshi's modules are gone when the weights come
-            weights = _weights(source, setting, device, report)
-            return _fast_stepper(source.config, setting, weights, fast_codec, tokenizer, voices, report)
-        except PersonaplexError:
-            raise
-        except Exception as error:
-            if is_out_of_memory(error):
-                raise
-            remark = _without_kernels(error, setting)
-            report(remark)
-    codec = source.codec(device, setting.slots)
-    weights = weights or _weights(source, setting, device, report)
-    stepper = SpeechStepper(weights, codec, tokenizer, source.config, voices)
-    stepper.remark = remark
-    if not setting.fast:
-        stepper.plan = setting.plan
+        with _loading(choice, setting):
+            made = _fast_or_why_not(source, setting, device, report)
+        if isinstance(made, SpeechStepper):
+            return made
+        _give_back(device)  # what the fast one had loaded: the plan for the plain one counts what is free
+        setting = _without_kernels(made, choice, source, device)
+        remark = f"{made}; the plain one runs{_laid_out(setting)}."
+        report(remark)
+        _report_plan(setting, report)
+    with _loading(choice, setting):
+        codec = source.codec(device, setting.slots)
+        weights = _weights(source, setting, device, report)
+        stepper = SpeechStepper(weights, codec, source.tokenizer(), source.config, source.voices())
+    stepper.remark, stepper.plan, stepper.smaller = remark, setting.plan, setting.less
     return stepper
+
+
+def _loading(choice: EngineChoice, setting: Setting) -> AbstractContextManager[None]:
+    """Out of memory in here is told in words; a bench tells by itself what ran out."""
+    if choice.purpose == "bench":
+        return nullcontext()
+    return memory_told("while the model was loaded", lambda: setting.smaller)
+
+
+def _fast_or_why_not(source: Source, setting: Setting, device: torch.device, report: Report) -> SpeechStepper | str:
+    """The fast stepper, or in words that it cannot run; nothing that was loaded for it is held then."""
+    try:
+        tokenizer, voices = source.tokenizer(), source.voices()
+        codec = _fast_codec(source, setting, device)  # moshi's modules are gone when the weights come
+        weights = _weights(source, setting, device, report)
+        return _fast_stepper(source.config, setting, weights, codec, tokenizer, voices, report)
+    except PersonaplexError:
+        raise
+    except Exception as error:
+        if is_out_of_memory(error):
+            raise
+        log.warning("the fast engine could not be made", exc_info=error)
+        return f"The fast engine cannot run here ({type(error).__name__})"
+
+
+def _give_back(device: torch.device) -> None:
+    """Memory of what nobody holds any more goes back to the GPU."""
+    gc.collect()  # modules refer to each other
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
 
 
 def _weights(source: Source, setting: Setting, device: torch.device, report: Report) -> Weights:
@@ -122,9 +156,7 @@ def _fast_codec(source: Source, setting: Setting, device: torch.device) -> FastC
     from personaplex_app.model.fast.language import bucket_for
 
     codec = FastCodec.of(source.codec(device, setting.slots), bucket_for(setting.slots))
-    gc.collect()  # modules refer to each other
-    if device.type == "cuda":
-        torch.cuda.empty_cache()
+    _give_back(device)
     return codec
 
 
@@ -148,16 +180,35 @@ def _fast_stepper(
     return stepper
 
 
-def _without_kernels(error: Exception, setting: Setting) -> str:
-    """What people should know when the plain engine takes over; raises InvalidInput where it cannot."""
-    log.warning("the fast engine could not be made", exc_info=error)
-    why = f"The fast engine cannot run here ({type(error).__name__})"
-    if setting.quantization != "none":
+def _without_kernels(why: str, choice: EngineChoice, source: Source, device: torch.device) -> Setting:
+    """The setting for the plain engine where the kernels fail; raises InvalidInput where it cannot take over."""
+    asked = kernel_flags(choice)
+    try:
+        if not asked:
+            return settle(choice, source.name, source.config, device, broken=True)
+        instead = _plain_flags(choice, source, device)
+    except InvalidInput as refused:
         raise InvalidInput(
-            f"{why}, and {setting.quantization} weights need it: `python -m personaplex_app doctor` says what is "
-            f"missing, or take --precision bfloat16."
+            f"{why} ({DOCTOR}), and the plain one cannot take over: {refused.sentence}", code=refused.code
         ) from None
-    return f"{why}; the plain one runs, at half the speed."
+    verb = "need" if " and " in asked else "needs"
+    raise InvalidInput(f"{why}, and {asked} {verb} it: {DOCTOR}, or start with {instead}.") from None
+
+
+def _plain_flags(choice: EngineChoice, source: Source, device: torch.device) -> str:
+    """Flags with which the plain engine runs in place of what only the kernels can; raises InvalidInput."""
+    free = replace(choice, precision=AUTO, kv_cache=AUTO)
+    try:
+        setting = settle(free, source.name, source.config, device, broken=True)
+    except InvalidInput:
+        setting = settle(replace(free, slots=None), source.name, source.config, device, broken=True)
+    precision = str(setting.dtype).removeprefix("torch.")
+    slots = "" if choice.slots in (None, setting.slots) else f" --slots {setting.slots}"
+    return f"--plain-engine --precision {precision} --kv-cache model{slots}"
+
+
+def _laid_out(setting: Setting) -> str:
+    return f" as {layout_words(setting.plan.layout)}" if setting.plan is not None else ""
 
 
 def _rehearse(stepper: SpeechStepper, report: Report) -> None:

@@ -6,13 +6,15 @@ Must not know: how anything is loaded, engines' insides.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import torch
 
 from personaplex_app.errors import InvalidInput
+from personaplex_app.layout_checks import check_cpu_room, check_flags, less_on_cpu
 from personaplex_app.model.card import read_card
 from personaplex_app.model.config import CheckpointConfig
+from personaplex_app.model.host_memory import available_bytes
 from personaplex_app.model.quantization import Quantization
 from personaplex_app.model.sizes import RELEASED, model_sizes
 from personaplex_app.plan_costs import ModelSizes
@@ -33,6 +35,7 @@ class Setting:
         quantization: `none`, `int8` or `int4`. cache: element type of the past, None for the weights' own.
         fast: with the compiled kernels. plan: what it was planned from, where it was.
         budget_bytes: GPU memory that weights may take where the others stream from host memory.
+        less: flags that need less memory, where nothing was planned and they are known.
     """
 
     slots: int
@@ -42,45 +45,55 @@ class Setting:
     fast: bool = False
     plan: Plan | None = None
     budget_bytes: int | None = None
+    less: str = field(default="", compare=False)
+
+    @property
+    def smaller(self) -> str:
+        """Flags of what needs less memory; empty where nobody knows."""
+        return self.plan.smaller if self.plan is not None else self.less
 
 
-def settle(choice: EngineChoice, name: str, config: CheckpointConfig, device: torch.device) -> Setting:
+def settle(
+    choice: EngineChoice, name: str, config: CheckpointConfig, device: torch.device, *, broken: bool = False
+) -> Setting:
     """The setting for a model on a device; the planner decides on a GPU what was left open.
 
-    The packaged miniatures are not planned: they fit anywhere. Raises InvalidInput where it cannot be.
+    The packaged miniatures are not planned: they fit anywhere. broken: the compiled kernels have failed here, which
+    are not offered then. Raises InvalidInput where it cannot be.
     """
+    choice = replace(choice, plain=choice.plain or broken)
     plain = choice.plain or choice.cpu_offload or bool(config.trained_positions)
-    if device.type == "cpu":
-        _check_cpu(choice)
-    if choice.precision in QUANTIZED and (plain or device.type == "cpu"):
-        raise InvalidInput(
-            f"--precision {choice.precision} needs a CUDA GPU and the compiled kernels: leave it out, or leave out "
-            f"--device cpu, --plain-engine and --cpu-offload. The trained miniature cannot run so."
-        )
+    trained = bool(config.trained_positions)
+    small = name in PACKAGED or trained
+    check_flags(choice, cpu=device.type == "cpu", trained_miniature=trained, fits_anywhere=small)
     usual = "float32" if name in PACKAGED else "bfloat16"
-    if device.type == "cpu" or name in PACKAGED or config.trained_positions:
-        return _unplanned(choice, usual, fast=device.type != "cpu" and not plain)
+    if device.type == "cpu":
+        return _on_cpu(choice, name, config, usual)
+    if small:
+        return _unplanned(choice, usual, fast=not plain)
     if choice.cpu_offload:
         return _offloaded(choice, name, config, device)
-    plan = _plan(choice, name, config, device)
+    plan = _plan(choice, name, config, device, broken)
     if plan is None:
         return _unplanned(choice, usual, fast=not plain)
     layout = plan.layout
     cache = torch.int8 if layout.kv_cache == "int8" else None
     dtype, quantization = _numbers(layout.precision)
-    return Setting(layout.slots, dtype, quantization, cache, fast=not plain, plan=plan)
+    return Setting(layout.slots, dtype, quantization, cache, fast=not layout.plain, plan=plan)
 
 
-def wishes_of(choice: EngineChoice) -> Wishes:
+def wishes_of(choice: EngineChoice, broken: bool = False) -> Wishes:
     """What the planner is asked for."""
-    return Wishes(choice.precision, choice.kv_cache, choice.slots, choice.plain, live=choice.purpose == "talk")
+    live = choice.purpose == "talk"
+    return Wishes(choice.precision, choice.kv_cache, choice.slots, choice.plain, live=live, broken=broken)
 
 
-def _check_cpu(choice: EngineChoice) -> None:
-    if choice.gpu_memory_bytes is not None:
-        raise InvalidInput("--gpu-memory-gb holds a GPU's memory, and this runs on the CPU: leave it out.")
-    if choice.cpu_offload:
-        raise InvalidInput("--cpu-offload helps a GPU, and this runs on the CPU: leave it out.")
+def _on_cpu(choice: EngineChoice, name: str, config: CheckpointConfig, usual: str) -> Setting:
+    """Raises InvalidInput where the host's memory cannot hold it: the kernel would end the process without a word."""
+    precision, slots = usual if choice.precision == AUTO else choice.precision, choice.slots or 1
+    if name not in PACKAGED:
+        check_cpu_room(sizes_of(name, config), precision, slots, available_bytes())
+    return replace(_unplanned(choice, usual, fast=False), less=less_on_cpu(precision, slots, name in PACKAGED))
 
 
 def sizes_of(name: str, config: CheckpointConfig) -> ModelSizes:
@@ -91,10 +104,11 @@ def sizes_of(name: str, config: CheckpointConfig) -> ModelSizes:
     return replace(sizes, name=RANDOM_NAME if sizes.name == RELEASED else f"{sizes.name}, all random")
 
 
-def _plan(choice: EngineChoice, name: str, config: CheckpointConfig, device: torch.device) -> Plan | None:
+def _plan(choice: EngineChoice, name: str, config: CheckpointConfig, device: torch.device, broken: bool) -> Plan | None:
     """The plan; None where a bench shall find out by itself what does not fit."""
     try:
-        return make_plan(read_card(device, choice.gpu_memory_bytes), sizes_of(name, config), wishes_of(choice))
+        card = read_card(device, choice.gpu_memory_bytes)
+        return make_plan(card, sizes_of(name, config), wishes_of(choice, broken))
     except InvalidInput:
         if choice.purpose == "bench":
             return None

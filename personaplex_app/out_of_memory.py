@@ -14,7 +14,7 @@ from personaplex_app.errors import ServerFault
 
 CODE = "out_of_memory"
 NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory", "cublas_status_alloc_failed")
-FEWER = "fewer --slots, --kv-cache int8 or --precision int8"
+FEWER = "fewer --slots, --kv-cache int8 or --precision int8 (on a CPU: --checkpoint demo or --precision bfloat16)"
 
 
 def is_out_of_memory(error: BaseException) -> bool:
@@ -31,8 +31,8 @@ def memory_sentence(what: str, smaller: str = "") -> str:
 
 
 def smaller_plan(stepper: object) -> str:
-    """The flags of the plan below a stepper's own, where it was planned."""
-    return str(getattr(getattr(stepper, "plan", None), "smaller", ""))
+    """The flags of what needs less memory than a stepper: the plan below its own, or what it was given to say."""
+    return str(getattr(getattr(stepper, "plan", None), "smaller", "") or getattr(stepper, "smaller", ""))
 
 
 @contextlib.contextmanager

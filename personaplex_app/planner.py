@@ -46,6 +46,7 @@ class Wishes:
     Attributes:
         precision: `auto`, `float32`, `bfloat16`, `int8` or `int4`. kv_cache: `auto`, `model` or `int8`.
         plain: without the compiled kernels. live: a frame must be done within its 80 ms.
+        broken: the compiled kernels have failed here, so nothing that needs them is offered.
     """
 
     precision: str = AUTO
@@ -53,6 +54,7 @@ class Wishes:
     slots: int | None = None
     plain: bool = False
     live: bool = True
+    broken: bool = False
 
 
 @dataclass(frozen=True)
@@ -95,17 +97,17 @@ class Plan:
     @property
     def smaller(self) -> str:
         """The flags of the next smaller plan."""
-        return smaller_than(self.layout)
+        return smaller_than(self.layout, self.card.capability)
 
 
-def smaller_than(layout: Layout) -> str:
-    """The flags of the next smaller layout, in words where there is none."""
+def smaller_than(layout: Layout, capability: tuple[int, int] = OLDEST) -> str:
+    """The flags of the next smaller layout that a card of this capability can run, in words where there is none."""
     if layout.slots > 1:
         return f"--slots {layout.slots - 1}"
     if layout.kv_cache == "model" and not layout.plain:
         return "--kv-cache int8"
     following = {"float32": "bfloat16"} if layout.plain else {"float32": "bfloat16", "bfloat16": "int8", "int8": "int4"}
-    precision = following.get(layout.precision)
+    precision = following.get(layout.precision) if capability >= OLDEST else None
     return f"--precision {precision}" if precision else "--cpu-offload (not in real time), or a larger GPU"
 
 
@@ -137,24 +139,28 @@ def offload_budget(card: Card, sizes: ModelSizes, precision: str, slots: int | N
 
 
 def _best(card: Card, sizes: ModelSizes, wishes: Wishes) -> Plan | None:
-    for layout, limit_ms in _tries(wishes):
+    for layout, limit_ms in _tries(card, wishes):
         plan = _fitted(card, sizes, wishes, layout, limit_ms)
         if plan is not None:
             return plan
     return None
 
 
-def _tries(wishes: Wishes) -> Iterator[tuple[Layout, float]]:
+def _tries(card: Card, wishes: Wishes) -> Iterator[tuple[Layout, float]]:
     """Layouts of one line with the time a frame may take, the most wanted first.
 
-    4 bits come only after everything else failed, and a tight frame before them: the quickest layout then.
+    4 bits come only after everything else failed, and a tight frame before them: the quickest layout then. A card that
+    is too old for the compiled kernels has float32 and the plain engine.
     """
-    precisions = ["bfloat16", "int8", "int4"] if wishes.precision == AUTO else [wishes.precision]
+    old = card.capability < OLDEST
+    plain = wishes.plain or old
+    every = ["float32"] if old else ["bfloat16", "int8", "int4"]
+    precisions = every if wishes.precision == AUTO else [wishes.precision]
     caches = ["model", "int8"] if wishes.kv_cache == AUTO else [wishes.kv_cache]
-    if wishes.plain:
+    if plain:
         precisions = [one for one in precisions if PRECISIONS[one].plain]
         caches = [one for one in caches if one == "model"]
-    layouts = [Layout(one, cache, 1, wishes.plain) for one in precisions for cache in caches]
+    layouts = [Layout(one, cache, 1, plain) for one in precisions for cache in caches]
     for coarse in (False, True):
         alike = [one for one in layouts if (one.precision == "int4") == coarse]
         if not wishes.live:
@@ -199,17 +205,27 @@ def _plan_of(card: Card, sizes: ModelSizes, layout: Layout, tight: bool = False)
     )
 
 
+def _dotted(capability: tuple[int, int]) -> str:
+    return f"{capability[0]}.{capability[1]}"
+
+
 def _too_old(card: Card, sizes: ModelSizes) -> str:
     return (
-        f"{card.name} has compute capability {card.capability[0]}.{card.capability[1]}; bfloat16 and our kernels need "
-        f"{OLDEST[0]}.{OLDEST[1]} (Ampere) or newer, so {sizes.name} cannot talk on it. What works here: "
+        f"{card.name} has compute capability {_dotted(card.capability)}; bfloat16 and our kernels need "
+        f"{_dotted(OLDEST)} (Ampere) or newer, so {sizes.name} cannot talk on it. What works here: "
         f"--checkpoint demo, or offline `render --device cpu`."
     )
 
 
 def _refusal(card: Card, sizes: ModelSizes, wishes: Wishes) -> InvalidInput:
     """Why the wishes cannot be met, by the smallest layout that would still meet them, and what can."""
-    layouts = [replace(one, slots=wishes.slots or 1) for one, _ in _tries(wishes)]
+    layouts = [replace(one, slots=wishes.slots or 1) for one, _ in _tries(card, wishes)]
+    if not layouts and card.capability < OLDEST:
+        return InvalidInput(
+            f"{card.name} has compute capability {_dotted(card.capability)}; an 8-bit past needs {_dotted(OLDEST)}: "
+            f"leave --kv-cache out.",
+            code="does_not_fit",
+        )
     if not layouts:
         return InvalidInput(
             "Without the compiled kernels there are neither 8-bit nor 4-bit weights, nor an 8-bit past: "
@@ -251,12 +267,12 @@ def _what_works(card: Card, sizes: ModelSizes, wishes: Wishes) -> str:
         _first(card, sizes, [replace(wishes, kv_cache=AUTO), free]),
     ]
     found = [plan for plan in nearest if plan is not None]
-    last = [replace(free, slots=None), replace(free, slots=None, plain=False)]
+    last = [replace(free, slots=None), replace(free, slots=None, plain=wishes.broken)]
     plans = found or [plan for plan in [_first(card, sizes, last)] if plan is not None]
     if plans:
         ways = [f"{_flags(plan.layout, wishes)} (about {plan.frame_ms:.0f} ms a frame)" for plan in plans]
         return f"What works here: {', or '.join(ways)}."
-    offline = _best(card, sizes, Wishes(live=False)) if wishes.live else None
+    offline = _best(card, sizes, Wishes(live=False, plain=wishes.broken)) if wishes.live else None
     if offline is not None:
         return f"What works here: offline `render --precision {offline.layout.precision}`, not in real time."
     return "What works here: --cpu-offload, with layers in host memory and not in real time; or a larger GPU."

@@ -43,19 +43,19 @@ def read_card(device: torch.device, limit_bytes: int | None = None) -> Card:
 
 
 def hold_memory(device: torch.device, limit_bytes: int) -> None:
-    """Holds this process to so many bytes of the card, CUDA's context among them.
+    """Holds this process to so many bytes of the card, CUDA's context among them; a card that has less gives all.
 
-    Raises InvalidInput where the card has less, or where the context alone takes all of it.
+    A card sold with 24 GB shows less than 24 GiB. Raises InvalidInput where the context alone takes all of it.
     """
     total = torch.cuda.get_device_properties(device).total_memory
-    if not CONTEXT_BYTES < limit_bytes <= total:
+    if limit_bytes <= CONTEXT_BYTES:
         raise InvalidInput(
-            f"--gpu-memory-gb must be more than {CONTEXT_BYTES / GIB:.1f}, which CUDA itself takes, and at most "
-            f"{total / GIB:.1f}, which this GPU has, not {limit_bytes / GIB:g}."
+            f"--gpu-memory-gb must be more than {CONTEXT_BYTES / GIB:.1f}, which CUDA itself takes, "
+            f"not {limit_bytes / GIB:g}."
         )
     # By number: torch 2.11 takes no device without one here.
     index = torch.cuda.current_device() if device.index is None else device.index
-    torch.cuda.set_per_process_memory_fraction((limit_bytes - CONTEXT_BYTES) / total, index)
+    torch.cuda.set_per_process_memory_fraction((min(limit_bytes, total) - CONTEXT_BYTES) / total, index)
 
 
 def _bandwidth(properties: Any, device: torch.device) -> tuple[float, str]:

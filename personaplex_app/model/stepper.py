@@ -84,6 +84,7 @@ class SpeechStepper:
         self.remark = ""  # what whoever runs it should know
         self.summary = ""  # what it is, where, and how long a frame takes there
         self.plan: Plan | None = None  # what it was laid out by
+        self.smaller = ""  # flags that need less memory, where it was not planned
         self.identity = ""  # names the checkpoint's files, where there are any
         self.slots = codec.slots
         self.config = config

@@ -23,6 +23,12 @@ RELEASED = CheckpointConfig()
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 
 
+@pytest.fixture(autouse=True)
+def roomy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A host with memory for every model here."""
+    monkeypatch.setattr(layouts, "available_bytes", lambda: 64 * GIB)
+
+
 @pytest.fixture
 def card(monkeypatch: pytest.MonkeyPatch) -> str:
     """A 4090 with nothing on it."""
@@ -31,9 +37,9 @@ def card(monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def _settled(
-    name: str = "hub", device: torch.device = CUDA, config: CheckpointConfig = RELEASED, **choice: Any
+    name: str = "hub", where: torch.device = CUDA, config: CheckpointConfig = RELEASED, **choice: Any
 ) -> Setting:
-    return settle(EngineChoice(name, Path("cache"), **choice), name, config, device)
+    return settle(EngineChoice(name, Path("cache"), **choice), name, config, where)
 
 
 def _refused(**choice: Any) -> str:
@@ -92,19 +98,88 @@ def test_the_miniatures_are_not_planned_on_a_gpu_either() -> None:
 @pytest.mark.parametrize(
     ("device", "choice", "sentence"),
     [
-        (CPU, {"precision": "int8"}, "--precision int8 needs a CUDA GPU and the compiled kernels"),
+        (
+            CPU,
+            {"precision": "int8"},
+            "--precision int8 needs a CUDA GPU and the compiled kernels, and this runs on the CPU: leave it out.",
+        ),
+        (CPU, {"precision": "int4", "device": "cpu"}, "leave it out, or leave out --device cpu."),
+        (CPU, {"kv_cache": "int8"}, "--kv-cache int8 needs a CUDA GPU and the compiled kernels, and this runs on"),
+        (CPU, {"kv_cache": "int8", "precision": "int8"}, "--precision int8 and --kv-cache int8 need a CUDA GPU"),
+        (CUDA, {"kv_cache": "int8", "cpu_offload": True}, "leave it out, or leave out --cpu-offload."),
+        (CUDA, {"kv_cache": "int8", "plain": True, "name": "mini"}, "leave it out, or leave out --plain-engine."),
+        (CUDA, {"cpu_offload": True, "name": "mini"}, "--cpu-offload is for models that a GPU cannot hold"),
+        (CUDA, {"cpu_offload": True, "name": "demo"}, "--cpu-offload is for models that a GPU cannot hold"),
+        (
+            CUDA,
+            {"precision": "int8", "config": CheckpointConfig(trained_positions=512)},
+            "the trained miniature cannot run in these: leave it out.",
+        ),
         (CPU, {"gpu_memory_bytes": GIB}, "--gpu-memory-gb holds a GPU's memory, and this runs on the CPU"),
         (CPU, {"cpu_offload": True}, "--cpu-offload helps a GPU, and this runs on the CPU"),
-        (CUDA, {"precision": "int4", "plain": True}, "--precision int4 needs a CUDA GPU and the compiled kernels"),
+        (CUDA, {"precision": "int4", "plain": True}, "leave it out, or leave out --plain-engine."),
         (
             CUDA,
             {"precision": "int8", "cpu_offload": True},
-            "--precision int8 needs a CUDA GPU and the compiled kernels",
+            "leave it out, or leave out --cpu-offload.",
         ),
     ],
 )
 def test_what_does_not_go_together_is_said(device: torch.device, choice: dict[str, Any], sentence: str) -> None:
-    assert _refused(device=device, **choice).startswith(sentence)
+    said = _refused(where=device, **choice)
+    assert sentence in said and said.startswith("--")
+    given = {"--device cpu": choice.get("device") == "cpu", "--plain-engine": "plain" in choice}
+    given |= {"--cpu-offload": "cpu_offload" in choice, "miniature": "config" in choice}
+    assert [one for one, really in given.items() if one in said and not really] == [], "only what was given is named"
+
+
+def test_a_host_without_the_memory_refuses_before_anything_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    def held(gib: float, name: str = "random", **choice: Any) -> Setting:
+        monkeypatch.setattr(layouts, "available_bytes", lambda: int(gib * GIB))
+        return _settled(name, CPU, **choice)
+
+    assert held(18).dtype == torch.bfloat16 and held(34, precision="float32").slots == 1
+    for name in ("random", "hub", "a-directory"):
+        with pytest.raises(InvalidInput, match=r"on the CPU needs 1[67]\.\d GiB of host memory \(weights 14\.3") as no:
+            held(12, name)
+        assert no.value.code == "does_not_fit" and "and 12.0 GiB are available" in no.value.sentence
+        assert no.value.sentence.endswith("What works here: --checkpoint demo.")
+    with pytest.raises(InvalidInput, match=r"as float32 .*weights 28\.6.* What works here: --precision bfloat16, or"):
+        held(20, precision="float32")
+    with pytest.raises(InvalidInput, match=r"with 4 lines .* What works here: --slots 1, or --checkpoint demo"):
+        held(20, slots=4)
+    assert held(0.2, "demo").slots == 1, "the miniatures fit anywhere"
+    monkeypatch.setattr(layouts, "available_bytes", lambda: None)
+    assert _settled("hub", CPU).slots == 1, "where the system does not tell, it is tried"
+
+
+@pytest.mark.parametrize(
+    ("name", "choice", "less"),
+    [
+        ("hub", {}, "--checkpoint demo"),
+        ("hub", {"precision": "float32"}, "--precision bfloat16 or --checkpoint demo"),
+        ("hub", {"slots": 2}, "fewer --slots or --checkpoint demo"),
+        ("mini", {}, "--precision bfloat16"),
+        ("mini", {"precision": "bfloat16"}, "a machine with more memory"),
+    ],
+)
+def test_what_needs_less_on_a_cpu_is_something_that_does(name: str, choice: dict[str, Any], less: str) -> None:
+    assert _settled(name, CPU, **choice).smaller == less
+
+
+def test_an_old_card_runs_float32_without_the_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    old = Card("Quadro RTX 8000", 48 * GIB, 47 * GIB, 672e9, 16e12, (7, 5))
+    monkeypatch.setattr(layouts, "read_card", lambda device, limit: old)
+    setting = _settled(precision="float32")
+    assert setting.dtype == torch.float32 and not setting.fast and setting.cache is None
+
+
+def test_broken_kernels_are_planned_without_and_not_offered(card: str) -> None:
+    setting = settle(EngineChoice("hub", Path("cache")), "hub", RELEASED, CUDA, broken=True)
+    assert not setting.fast and setting.plan is not None and setting.plan.layout.plain and setting.cache is None
+    with pytest.raises(InvalidInput, match="What works here: --slots ") as refused:
+        settle(EngineChoice("hub", Path("cache"), slots=12), "hub", RELEASED, CUDA, broken=True)
+    assert "plain-engine" not in refused.value.sentence and "int8" not in refused.value.sentence
 
 
 def test_offload_gets_a_budget_instead_of_a_plan(card: str) -> None:
@@ -123,13 +198,6 @@ def test_the_page_reads_what_was_measured(card: str) -> None:
     assert "a frame takes 93 ms, more than the 80 that it lasts: not real time here." in slow
     assert "Offline render works" in slow and slow.endswith("start with --slots 3.")
     assert assemble.describe(stepper, None, 5.0) == "as before"
-
-
-def test_without_kernels_only_whole_weights_go_on(caplog: pytest.LogCaptureFixture) -> None:
-    said = assemble._without_kernels(ImportError("no triton"), Setting(1, torch.bfloat16, fast=True))
-    assert said == "The fast engine cannot run here (ImportError); the plain one runs, at half the speed."
-    with pytest.raises(InvalidInput, match="int8 weights need it: `python -m personaplex_app doctor` says what is"):
-        assemble._without_kernels(ImportError("no triton"), Setting(1, torch.bfloat16, "int8", fast=True))
 
 
 class FakeCuda:
@@ -193,6 +261,16 @@ def test_a_process_is_held_to_its_share_with_the_context_in_it(monkeypatch: pyte
     fake = _use(monkeypatch, "NVIDIA L4")
     cards_of_torch.hold_memory(CUDA, 12 * GIB)
     assert fake.fraction == pytest.approx((12 * GIB - CONTEXT_BYTES) / (24 * GIB))
-    for gib in (0.25, 25):
-        with pytest.raises(InvalidInput, match=r"--gpu-memory-gb must be more than 0\.5, .* at most 24\.0"):
-            cards_of_torch.hold_memory(CUDA, int(gib * GIB))
+    cards_of_torch.hold_memory(CUDA, 80 * GIB)
+    assert fake.fraction == pytest.approx((24 * GIB - CONTEXT_BYTES) / (24 * GIB)), "a card gives no more than it has"
+    with pytest.raises(
+        InvalidInput, match=r"--gpu-memory-gb must be more than 0\.5, which CUDA itself takes, not 0\.25"
+    ):
+        cards_of_torch.hold_memory(CUDA, GIB // 4)
+
+
+def test_24_gb_is_what_a_card_of_24_gb_may_be_held_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = _use(monkeypatch, "NVIDIA GeForce RTX 4090")
+    fake.properties.total_memory = int(23.6 * GIB)
+    cards_of_torch.hold_memory(CUDA, 24 * GIB)
+    assert fake.fraction == pytest.approx(1 - CONTEXT_BYTES / fake.properties.total_memory)

@@ -123,6 +123,29 @@ def test_a_card_older_than_ampere_is_refused_in_words() -> None:
         assert "compute capability 7.5" in refused.sentence and "8.0" in refused.sentence
 
 
+OLD = Card("Quadro RTX 8000", 48 * GIB, 47 * GIB, 672e9, 16e12, (7, 5))
+
+
+def test_an_old_card_with_float32_has_neither_kernels_nor_an_8_bit_past() -> None:
+    plan = _planned(OLD, precision="float32")
+    assert plan.layout.plain and plan.layout.kv_cache == "model" and plan.layout.precision == "float32"
+    assert plan.layout.slots == 1 and plan.frame_ms > TARGET_MS
+    assert plan.smaller.startswith("--cpu-offload"), "bfloat16 would be refused here"
+    many = _planned(OLD, precision="float32", slots=3, live=False)
+    assert many.layout.plain and many.smaller == "--slots 2"
+    with pytest.raises(InvalidInput, match=r"an 8-bit past needs 8\.0: leave --kv-cache out"):
+        _planned(OLD, precision="float32", kv_cache="int8")
+
+
+def test_an_old_card_is_offered_only_what_it_takes() -> None:
+    for wishes in ({"slots": 9}, {"slots": 1}):
+        small = replace(OLD, free_bytes=20 * GIB)
+        refused = _refused(small, precision="float32", **wishes)
+        assert "bfloat16" not in refused.sentence and "int" not in refused.sentence.partition("What works")[2]
+    slow = _refused(replace(OLD, bandwidth=100e9), precision="float32")
+    assert slow.sentence.endswith("offline `render --precision float32`, not in real time.")
+
+
 def test_large_cards_carry_many_but_not_more_than_was_measured() -> None:
     assert _planned("H200").layout == Layout("bfloat16", "model", MOST_UNASKED_SLOTS)
     assert _planned("H200", slots=64).layout == Layout("bfloat16", "model", 64)
