@@ -65,17 +65,17 @@ def python(version: tuple[int, int]) -> Finding:
     )
 
 
-def gpu(seen: Gpu, needed: bool) -> list[Finding]:
+def gpu(seen: Gpu, needed: bool, asked: bool = False) -> list[Finding]:
     """Driver, card and torch's build for it.
 
     Args:
-        needed: whether what was chosen cannot talk without one.
+        needed: whether what was chosen cannot talk without one. asked: whether `--device cuda` asks for one.
     """
     if seen.torch is None:
         return [Finding("torch", WRONG, f"torch cannot be imported: {seen.error or 'it is not installed'}.", INSTALL)]
     build = f"torch {seen.torch}, built for {f'CUDA {seen.built_for}' if seen.built_for else 'the CPU only'}"
     if seen.name is None:
-        return [Finding("torch", OK, f"{build}."), _no_gpu(seen, needed)]
+        return [Finding("torch", OK, f"{build}."), _no_gpu(seen, needed, asked)]
     number = f"{seen.capability[0]}.{seen.capability[1]}"
     return [
         Finding("gpu", OK, f"{seen.name}, compute capability {number}, driver {seen.driver or 'unknown'}."),
@@ -84,7 +84,7 @@ def gpu(seen: Gpu, needed: bool) -> list[Finding]:
     ]
 
 
-def _no_gpu(seen: Gpu, needed: bool) -> Finding:
+def _no_gpu(seen: Gpu, needed: bool, asked: bool) -> Finding:
     if seen.driver and not seen.built_for:
         said = f"There is a driver ({seen.driver}), but this torch is built for the CPU only."
         return Finding("gpu", WRONG, said, INSTALL)
@@ -95,6 +95,8 @@ def _no_gpu(seen: Gpu, needed: bool) -> Finding:
     if needed:
         mend = "Run it where an NVIDIA GPU with 24 GB is, or take --checkpoint demo."
         return Finding("gpu", WRONG, f"{said} PersonaPlex cannot talk on a CPU.", mend)
+    if asked:
+        return Finding("gpu", WRONG, f"{said} --device cuda asks for one.", "Leave --device cuda out.")
     return Finding("gpu", NOTE, f"{said} The trained miniature, a toy, answers on the CPU.")
 
 
@@ -172,8 +174,8 @@ def disk(folder: str, free_bytes: int, needed_bytes: int, advised_bytes: int, va
     return Finding("disk", OK, said)
 
 
-def cache(folder: str, writable: bool, variable: str) -> Finding:
-    """Where converted voices and the pinned revision lie."""
+def cache(folder: str, writable: bool, variable: str, name: str = "cache") -> Finding:
+    """Where converted voices and the pinned revision lie, or the Hub's files."""
     if writable:
-        return Finding("cache", OK, f"{folder} can be written.")
-    return Finding("cache", WRONG, f"{folder} cannot be written.", f"Set {variable} to a folder that can be written.")
+        return Finding(name, OK, f"{folder} can be written.")
+    return Finding(name, WRONG, f"{folder} cannot be written.", f"Set {variable} to a folder that can be written.")

@@ -8,12 +8,13 @@ Must not know: how anything is judged.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
+import os
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from personaplex_app import doctor_checks as checks
@@ -23,6 +24,8 @@ from personaplex_app.doctor_checks import NOTE, OK, WRONG, Finding, Gpu
 from personaplex_app.errors import InvalidInput
 from personaplex_app.settings import (
     CACHE_VARIABLE,
+    TOKEN_FORM,
+    TOKEN_VARIABLES,
     EngineChoice,
     add_model_flags,
     add_slots_flag,
@@ -50,9 +53,10 @@ def add_doctor(commands: Any) -> None:
 
 def run_doctor(flags: argparse.Namespace) -> int:
     """Looks at everything, says it, returns the exit code."""
-    choice = engine_choice(flags, environment(), flags.slots)
+    choice, flaw = choose(flags, environment())
     found = []
-    for finding in examine(choice):
+    seen = (finding for finding in examine(choice) if not (flaw and finding.name == "token"))
+    for finding in itertools.chain(flaw, seen):
         found.append(finding)
         if not flags.json:
             print(line_of(finding), flush=True)
@@ -60,8 +64,33 @@ def run_doctor(flags: argparse.Namespace) -> int:
     if flags.json:
         print(json.dumps({"ok": not wrong, "findings": [asdict(finding) for finding in found]}, indent=1))
     else:
-        print(f"\n{verdict(wrong, choice.checkpoint)}")
+        print(f"\n{verdict(wrong, given(flags), live=not choice.cpu_offload)}")
     return 1 if wrong else 0
+
+
+def choose(flags: argparse.Namespace, variables: Mapping[str, str]) -> tuple[EngineChoice, list[Finding]]:
+    """What was chosen; a token that is none is a finding, and left out."""
+    try:
+        return engine_choice(flags, variables, flags.slots), []
+    except InvalidInput as error:
+        if error.code != TOKEN_FORM:
+            raise
+        said, _, mend = error.sentence.partition(". ")
+        without = {name: value for name, value in variables.items() if name not in TOKEN_VARIABLES}
+        found = [Finding("token", WRONG, f"{said}.", mend)]
+        return engine_choice(flags, without, flags.slots), found
+
+
+def given(flags: argparse.Namespace) -> list[str]:
+    """The words that choose the model as `flags` do, without what is so anyhow."""
+    plain, words = argparse.ArgumentParser(), []
+    add_model_flags(plain)
+    add_slots_flag(plain)
+    for name, usual in vars(plain.parse_args([])).items():
+        value = getattr(flags, name)
+        if value != usual:
+            words += [f"--{name.replace('_', '-')}"] + ([] if value is True else [str(value)])
+    return words
 
 
 def line_of(finding: Finding) -> str:
@@ -70,11 +99,17 @@ def line_of(finding: Finding) -> str:
     return f"{said}\n{'':<18} mend: {finding.mend}" if finding.state == WRONG else said
 
 
-def verdict(wrong: int, checkpoint: str | None = None) -> str:
-    """The last line; with the command where nothing is wrong."""
+def verdict(wrong: int, words: Sequence[str] = (), live: bool = True) -> str:
+    """The last line; with the command where nothing is wrong.
+
+    Args:
+        words: the flags that were given. live: whether a talk may be promised.
+    """
     if not wrong:
-        named = "" if checkpoint is None else f" --checkpoint {shlex.quote(checkpoint)}"
-        return f"A talk can be had here: scripts/start{named}"
+        start = shlex.join(["scripts/start", *words])
+        if live:
+            return f"A talk can be had here: {start}"
+        return f"Offline render works here; whether a talk keeps up with time only the start can measure: {start}"
     return "One thing has to be mended first." if wrong == 1 else f"{wrong} things have to be mended first."
 
 
@@ -88,7 +123,7 @@ def examine(choice: EngineChoice) -> Iterator[Finding]:
     large = is_large(choice, name)
     wanted = choice.device != "cpu"
     on_gpu = wanted and seen.name is not None
-    yield from checks.gpu(seen, needed=large) if wanted or seen.torch is None else [_on_cpu(large)]
+    yield from checks.gpu(seen, large, choice.device == "cuda") if wanted or seen.torch is None else [_on_cpu(large)]
     compiled = on_gpu and not (choice.plain or choice.cpu_offload)
     variables = environment()
     yield checks.compiler(machine.find_compiler(variables), machine.find_header(), compiled)
@@ -96,9 +131,14 @@ def examine(choice: EngineChoice) -> Iterator[Finding]:
     if seen.torch is None or "huggingface_hub" in missing or "moshi" in missing:
         return  # nothing more can be seen before that is mended
     yield _host_memory()
-    yield from _files(choice, name)
-    if on_gpu and name not in TOYS:
-        yield plan(choice, name)
+    found = list(_files(choice, name))
+    yield from found
+    refused = any(finding.name == "checkpoint" and finding.state == WRONG for finding in found)
+    if refused or (choice.device == "cuda" and seen.name is None):
+        return  # which was said, and is what a start would say
+    planned = plan(choice, name)
+    if planned.state == WRONG or (on_gpu and name not in TOYS):
+        yield planned
 
 
 def pick_name(choice: EngineChoice, seen: Gpu) -> str:
@@ -114,7 +154,7 @@ def is_large(choice: EngineChoice, name: str) -> bool:
         return False
     try:
         language = _config(choice, name).language
-    except InvalidInput:
+    except (InvalidInput, OSError):
         return False
     return 12 * language.layers * language.dim**2 > LARGE_NUMBERS
 
@@ -148,13 +188,21 @@ def _files(choice: EngineChoice, name: str) -> Iterator[Finding]:
 def _hub_files(choice: EngineChoice) -> Iterator[Finding]:
     from personaplex_app import doctor_hub as hub
     from personaplex_app.model.disk import free_bytes
-    from personaplex_app.model.hub import ADVISED_BYTES, RELEASED_BYTES
-    from personaplex_app.model.hub_files import cache_folder
+    from personaplex_app.model.hub_errors import NO_HOME
+    from personaplex_app.model.hub_files import RELEASED_BYTES, blobs_folder, cache_folder, has_home
+    from personaplex_app.model.hub_space import ADVISED_BYTES, missing_bytes, with_spare
 
+    if not has_home():
+        said, _, mend = NO_HOME.partition(": ")
+        yield Finding("hub cache", WRONG, f"{said}.", f"{mend[:1].upper()}{mend[1:]}")
+        return
     found = hub.cached_files(choice.revision, choice.cache)
     folder = cache_folder()
-    needed, advised = (RELEASED_BYTES, ADVISED_BYTES) if found.missing else (0, 0)
-    yield checks.disk(str(folder), free_bytes(folder), needed, advised, "HF_HOME")
+    missing = missing_bytes(found.revision) if found.missing else 0
+    advised = ADVISED_BYTES - (RELEASED_BYTES - missing) if found.missing else 0
+    if found.missing:
+        yield checks.cache(str(folder), machine.is_writable(blobs_folder()), "HF_HOME", "hub cache")
+    yield checks.disk(str(folder), free_bytes(folder), with_spare(missing), advised, "HF_HOME")
     token = hub.token(choice.token, found)
     yield token
     yield hub.files(found, reachable=token.state == OK)
@@ -163,15 +211,25 @@ def _hub_files(choice: EngineChoice) -> Iterator[Finding]:
 
 
 def opened(name: str, choice: EngineChoice) -> Finding:
-    """Whether a checkpoint's files fit together; only headers are read."""
+    """Whether a checkpoint's files fit together; of the tensors only headers are read."""
     from personaplex_app.model.checkpoint import VOICES_ARCHIVE, VOICES_DIR, open_checkpoint
+    from personaplex_app.model.codec_header import check_codec_header
+    from personaplex_app.model.tokenizer import Tokenizer
+    from personaplex_app.model.voice_archive import archived_names
     from personaplex_app.sources import checkpoint_directory
 
     try:
         directory = checkpoint_directory(_named(choice, name))
-        open_checkpoint(directory, allow_surplus=choice.allow_surplus)
+        checkpoint = open_checkpoint(directory, allow_surplus=choice.allow_surplus)
+        check_codec_header(checkpoint.codec, checkpoint.config)
+        Tokenizer(checkpoint.tokenizer, checkpoint.config.language.text_card)
+        if not (directory / VOICES_DIR).is_dir() and (directory / VOICES_ARCHIVE).is_file():
+            archived_names(directory / VOICES_ARCHIVE)
     except InvalidInput as error:
         return Finding("checkpoint", WRONG, error.sentence, _mend_checkpoint(error.sentence, name))
+    except OSError as error:
+        said = f"{error.filename or name} cannot be read: {error.strerror or error}."
+        return Finding("checkpoint", WRONG, said, "Give this user the right to read it, or copy it elsewhere.")
     if not (directory / VOICES_DIR).is_dir() and not (directory / VOICES_ARCHIVE).is_file():
         return Finding("checkpoint", NOTE, f"{name} opens; no voices lie with it.")
     return Finding("checkpoint", OK, f"{name} opens: names, shapes and types of all tensors fit.")
@@ -184,7 +242,7 @@ def _named(choice: EngineChoice, name: str) -> EngineChoice:
 def _mend_checkpoint(sentence: str, name: str) -> str:
     if "--allow-surplus" in sentence:
         return "Add --allow-surplus."
-    if not Path(name).is_dir():
+    if not os.path.isdir(name):
         return f"Name a directory that is there, or make one: python -m personaplex_app make-checkpoint {name}"
     return f"Fetch or copy the files of {name} anew."
 

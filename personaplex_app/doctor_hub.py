@@ -17,6 +17,7 @@ from personaplex_app.doctor_checks import NOTE, OK, WRONG, Finding
 from personaplex_app.model.byte_progress import size_words
 from personaplex_app.model.checkpoint import CONFIG_FILE
 from personaplex_app.model.hub import LICENCE_PAGE, TOKEN_PAGE, read_pin
+from personaplex_app.model.hub_errors import WRONG_ADDRESS, wrong_address
 from personaplex_app.model.hub_files import (
     DEFAULT_REVISION,
     FILES,
@@ -71,6 +72,8 @@ def token(held: str | None, found: Files) -> Finding:
         hf_raise_for_status(get_session().head(url, headers=headers, timeout=PATIENCE_SECONDS, allow_redirects=False))
     except HfHubHTTPError as error:
         return _refused(error, found.revision)
+    except WRONG_ADDRESS:
+        return Finding("token", WRONG, wrong_address(), "Unset HF_ENDPOINT.")
     except (OSError, ValueError) as error:
         said = f"HF_TOKEN is set; offline, the Hub cannot be asked about it ({type(error).__name__})."
         return Finding("token", NOTE, said)

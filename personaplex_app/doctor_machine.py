@@ -112,7 +112,7 @@ def find_header() -> str | None:
 
 def is_writable(folder: Path) -> bool:
     """Whether files can be made in a folder that need not exist yet."""
-    there = folder.absolute()
-    while not there.exists() and there != there.parent:
-        there = there.parent
+    from personaplex_app.model.disk import nearest_place
+
+    there = nearest_place(folder)
     return there.is_dir() and os.access(there, os.W_OK | os.X_OK)

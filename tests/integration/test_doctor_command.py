@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,14 +15,14 @@ import pytest
 import requests
 import torch
 from huggingface_hub import constants
-from support.hub import FIRST_COMMIT, GATED, FakeHub, released_files, serving
+from support.hub import FIRST_COMMIT, GATED, FakeHub, point_at, released_files, serving
 
 from personaplex_app import doctor_command, doctor_hub, doctor_machine, layouts
 from personaplex_app.cards import GIB, fresh_card
 from personaplex_app.cli import main
 from personaplex_app.doctor_checks import OK, WRONG, Gpu
 from personaplex_app.model import hub_files
-from personaplex_app.model.checkpoint import WEIGHTS_FILE
+from personaplex_app.model.checkpoint import CODEC_FILE, TOKENIZER_FILE, VOICES_ARCHIVE, WEIGHTS_FILE
 from personaplex_app.model.hub import FILES
 
 ROOT = Path(__file__).parents[2]
@@ -212,6 +214,161 @@ def test_a_directory_is_opened(capsys: pytest.CaptureFixture[str], mini_director
     assert code == 1 and "make-checkpoint" in found["checkpoint"]["mend"]
     code, found = _doctor(capsys, "--checkpoint", "random", "--device", "cpu")
     assert code == 1 and "far from real time" in found["gpu"]["sentence"]
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU is here")
+@pytest.mark.parametrize(
+    ("flags", "name", "said"),
+    [
+        (["--device", "cuda", "--checkpoint", "demo"], "gpu", "--device cuda asks for one"),
+        (["--precision", "int8", "--checkpoint", "demo"], "plan", "--precision int8 needs a CUDA GPU"),
+        (["--precision", "int4", "--checkpoint", "mini"], "plan", "--precision int4 needs a CUDA GPU"),
+        (["--device", "cpu", "--cpu-offload", "--checkpoint", "mini"], "plan", "this runs on the CPU"),
+        (["--gpu-memory-gb", "8", "--checkpoint", "demo"], "plan", "this runs on the CPU"),
+    ],
+)
+def test_what_a_start_refuses_is_wrong(
+    capsys: pytest.CaptureFixture[str], flags: list[str], name: str, said: str
+) -> None:
+    code, found = _doctor(capsys, *flags)
+    assert code == 1 and found[name]["state"] == WRONG and said in found[name]["sentence"]
+    assert [one["name"] for one in found.values() if one["state"] == WRONG] == [name]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        (CODEC_FILE, 5000, "is not a whole safetensors file"),
+        (CODEC_FILE, "model.safetensors", "is not the codec that this checkpoint describes: it lacks the tensor "),
+        (TOKENIZER_FILE, b"x", "is no SentencePiece model"),
+        (VOICES_ARCHIVE, b"hi", "voices.tgz cannot be read"),
+    ],
+    ids=["codec cut short", "another file as codec", "no tokenizer", "no archive"],
+)
+def test_every_file_of_a_directory_is_opened(
+    capsys: pytest.CaptureFixture[str], mini_directory: Path, tmp_path: Path, name: str, content: Any, said: str
+) -> None:
+    folder = tmp_path / "own"
+    folder.mkdir()
+    for file in FILES:
+        if file != VOICES_ARCHIVE:
+            (folder / file).symlink_to(mini_directory / file)
+    assert _doctor(capsys, "--checkpoint", str(folder), "--device", "cpu")[0] == 0
+    if isinstance(content, int):
+        content = (mini_directory / name).read_bytes()[:content]
+    elif isinstance(content, str):
+        content = (mini_directory / content).read_bytes()
+    (folder / name).unlink(missing_ok=True)
+    (folder / name).write_bytes(content)
+    code, found = _doctor(capsys, "--checkpoint", str(folder), "--device", "cpu")
+    assert code == 1 and said in found["checkpoint"]["sentence"] and "plan" not in found
+
+
+@pytest.mark.parametrize("checkpoint", [[], ["--checkpoint", "hub"], ["--checkpoint", "mini"]], ids=str)
+def test_a_token_that_is_none_is_wrong_and_not_shown(
+    capsys: pytest.CaptureFixture[str],
+    hub: FakeHub,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    checkpoint: list[str],
+) -> None:
+    monkeypatch.setenv("HF_TOKEN", f"{SECRET}\nmore")
+    code, found = _doctor(capsys, *checkpoint)
+    form = found["token"]
+    assert code == 1 and form["sentence"].startswith("HF_TOKEN holds no token") and "Copy it anew" in form["mend"]
+    assert hub.asked == []
+    sound = str(ROOT / "tests" / "fixtures" / "custom_voice.wav")
+    assert main(["render", "--checkpoint", "hub", sound, str(tmp_path / "out.wav")]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("error: HF_TOKEN holds no token") and SECRET not in told
+
+
+def test_an_address_that_is_none_is_wrong(
+    capsys: pytest.CaptureFixture[str], gpu: str, hub: FakeHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    point_at("foo://anna:pass@bar", monkeypatch)
+    code, found = _doctor(capsys, "--checkpoint", "hub")
+    assert code == 1 and found["token"]["sentence"].startswith("HF_ENDPOINT is foo://bar, which does not lead")
+
+
+@pytest.fixture
+def locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder into which this user may not look; root may, so the system is told to say so."""
+    folder, real, allowed = tmp_path / "locked", os.stat, os.access
+    folder.mkdir()
+
+    def stat(path: Any, *rest: Any, **named: Any) -> os.stat_result:
+        if isinstance(path, (str, Path)) and str(path).startswith(f"{folder}/"):
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return real(path, *rest, **named)
+
+    monkeypatch.setattr(os, "stat", stat)
+    monkeypatch.setattr(os, "access", lambda path, mode: str(path) != str(folder) and allowed(path, mode))
+    return folder
+
+
+def test_places_without_rights_are_told(
+    capsys: pytest.CaptureFixture[str], gpu: str, hub: FakeHub, monkeypatch: pytest.MonkeyPatch, locked: Path
+) -> None:
+    monkeypatch.setenv("PERSONAPLEX_CACHE", str(locked / "own"))
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(locked / "hub"))
+    code, found = _doctor(capsys, "--checkpoint", "hub")
+    assert code == 1 and "disk" in found
+    for name, variable in (("cache", "PERSONAPLEX_CACHE"), ("hub cache", "HF_HOME")):
+        assert found[name]["state"] == WRONG and found[name]["mend"].startswith(f"Set {variable} to ")
+    code, found = _doctor(capsys, "--checkpoint", str(locked / "model"))
+    assert code == 1 and "cannot be read: Permission denied" in found["checkpoint"]["sentence"]
+
+
+def test_a_user_without_a_home_is_told_what_to_set(
+    capsys: pytest.CaptureFixture[str], gpu: str, hub: FakeHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", "~/.cache/huggingface/hub")
+    code, found = _doctor(capsys, "--checkpoint", "hub")
+    assert code == 1 and found["hub cache"]["mend"] == "Set HF_HOME to a folder that can be written."
+    monkeypatch.setattr("os.path.expanduser", lambda path: path)
+    monkeypatch.delenv("PERSONAPLEX_CACHE", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    assert main(["doctor"]) == 2 and "set PERSONAPLEX_CACHE" in capsys.readouterr().err
+
+
+def test_what_lies_here_is_not_wanted_of_the_disk_again(
+    capsys: pytest.CaptureFixture[str], gpu: str, hub: FakeHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("personaplex_app.model.disk.free_bytes", lambda folder: 6 * 10**9)
+    code, found = _doctor(capsys, "--checkpoint", "hub")
+    assert code == 1 and "still to be fetched take 17 GB" in found["disk"]["sentence"]
+    hub_files.blobs_folder().mkdir(parents=True)
+    with (hub_files.blobs_folder() / "weights.incomplete").open("wb") as file:
+        file.truncate(12 * 10**9)
+    code, found = _doctor(capsys, "--checkpoint", "hub")
+    assert code == 0 and found["disk"]["sentence"].endswith("GB are advised.") and found["disk"]["state"] == "note"
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (
+            ["--checkpoint", "random", "--slots", "2", "--precision", "bfloat16", "--kv-cache", "model"],
+            "A talk can be had here: scripts/start --checkpoint random --precision bfloat16 --kv-cache model --slots 2",
+        ),
+        (
+            ["--checkpoint", "random", "--gpu-memory-gb", "22.5", "--plain-engine"],
+            "A talk can be had here: scripts/start --checkpoint random --gpu-memory-gb 22.5 --plain-engine",
+        ),
+        (
+            ["--checkpoint", "random", "--cpu-offload"],
+            "Offline render works here; whether a talk keeps up with time only the start can measure: scripts/start "
+            "--checkpoint random --cpu-offload",
+        ),
+    ],
+)
+def test_the_verdict_repeats_the_flags(
+    capsys: pytest.CaptureFixture[str], gpu: str, monkeypatch: pytest.MonkeyPatch, flags: list[str], said: str
+) -> None:
+    monkeypatch.setattr("personaplex_app.model.host_memory.available_bytes", lambda: 40 * GIB)
+    assert main(["doctor", *flags]) == 0
+    assert capsys.readouterr().out.endswith(f"\n{said}\n")
 
 
 def test_flags_that_cannot_be_are_said(capsys: pytest.CaptureFixture[str]) -> None:

@@ -130,7 +130,8 @@ def test_what_is_wrong_takes_two_lines_and_all_else_one() -> None:
     lines = line_of(checks.packages(["gradio"])).splitlines()
     assert lines[0].startswith("wrong packages     Not installed") and lines[1].strip() == f"mend: {checks.INSTALL}"
     assert "\n" not in line_of(checks.packages([])) and "\n" not in line_of(checks.host_memory(None))
-    assert verdict(0, "a dir").endswith("here: scripts/start --checkpoint 'a dir'")
+    assert verdict(0, ["--checkpoint", "a dir"]) == "A talk can be had here: scripts/start --checkpoint 'a dir'"
+    assert verdict(0, ["--cpu-offload"], live=False).startswith("Offline render works here; ")
     assert verdict(1).startswith("One thing")
     assert verdict(3).startswith("3 things")
 
