@@ -7,7 +7,7 @@ Must not know: the language model, sessions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import torch
@@ -113,13 +113,23 @@ def load_codec(path: Path, config: CheckpointConfig, device: torch.device, slots
     try:
         tensors = load_file(path, device=str(device))
         _check_finite(tensors, path)
-        mimi.load_state_dict({name: t.float() if t.is_floating_point() else t for name, t in tensors.items()})
+        floats = {name: t.float() if t.is_floating_point() else t for name, t in tensors.items()}
+        misfits = mimi.load_state_dict(floats, strict=False)
     except (SafetensorError, OSError, RuntimeError) as error:
-        reason = " ".join(str(error).split())[:300]
-        raise InvalidInput(f"{path} is not the codec that this checkpoint describes: {reason}") from None
+        lines = [" ".join(line.split()) for line in str(error).splitlines()]
+        mismatch = next((line for line in lines if line.startswith("size mismatch")), " ".join(lines))
+        raise InvalidInput(f"{path} is not the codec that this checkpoint describes: {mismatch[:300]}") from None
+    for names, verb in ((misfits.missing_keys, "it lacks"), (misfits.unexpected_keys, "unknown is")):
+        if names:
+            raise InvalidInput(f"{path} is not the codec that this checkpoint describes: {verb} {list_words(names)}.")
     if mimi.frame_size != FRAME_SAMPLES:
         raise InvalidInput(f"{path}: this codec's frame is {mimi.frame_size} samples, not {FRAME_SAMPLES}.")
     return Codec(mimi.requires_grad_(False), config, slots)
+
+
+def list_words(names: Sequence[str]) -> str:
+    """The first of some tensors, and how many more there are."""
+    return f"the tensor {names[0]}" + (f" and {len(names) - 1} more" if len(names) > 1 else "")
 
 
 def _check_finite(tensors: dict[str, Tensor], path: Path) -> None:

@@ -47,10 +47,11 @@ def codec_slots(config: CheckpointConfig) -> list[TensorSlot]:
     """The codec's tensors as moshi's `loaders.get_mimi` reads them, float32 under their older names."""
     with torch.device("meta"):
         mimi = loaders.get_mimi(None, config.mimi, device="meta", num_codebooks=CODEBOOKS)
-    return [TensorSlot(_old_name(name), "F32", tuple(tensor.shape)) for name, tensor in mimi.state_dict().items()]
+    return [TensorSlot(old_codec_name(name), "F32", tuple(tensor.shape)) for name, tensor in mimi.state_dict().items()]
 
 
-def _old_name(name: str) -> str:
+def old_codec_name(name: str) -> str:
+    """What a codec's tensor is called in the released files."""
     for new, old in _OLD_NAMES:
         name = name.replace(new, old)
     return name

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from personaplex_app.errors import InvalidInput
 from personaplex_app.model.checkpoint import Checkpoint
 from personaplex_app.model.codec import Codec, load_codec
+from personaplex_app.model.codec_header import check_codec_header
 
 SLOTS = 3
 FRAMES = 24
@@ -117,6 +122,37 @@ def test_another_codec_shares_weights_and_no_streams(codec: Codec, heard: Tensor
     assert all(_equal(one, other) for one, other in zip(before, _rows(codec), strict=True))
     theirs = dict(codec.mimi.named_parameters())
     assert all(theirs[name].data_ptr() == weight.data_ptr() for name, weight in twin.mimi.named_parameters())
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda held: {name: held[name] for name in list(held)[3:]}, r"it lacks the tensor \S+ and 2 more\.$"),
+        (lambda held: {name: held[name] for name in list(held)[1:]}, r"it lacks the tensor \S+\.$"),
+        (lambda held: held | {"a": torch.zeros(1), "b": torch.zeros(1)}, r"unknown is the tensor a and 1 more\.$"),
+        (
+            lambda held: {name: one[..., :-1] if one.ndim else one for name, one in held.items()},
+            "(size mismatch for|of another shape is)",
+        ),
+    ],
+    ids=["lacks three", "lacks one", "two more", "other shapes"],
+)
+def test_what_does_not_fit_is_named_once(
+    mini_checkpoint: Checkpoint, tmp_path: Path, change: Callable[[dict[str, Tensor]], dict[str, Tensor]], said: str
+) -> None:
+    path = tmp_path / "codec.safetensors"
+    held = load_file(mini_checkpoint.codec)
+    save_file({name: one.contiguous() for name, one in change(held).items()}, path)
+    with pytest.raises(InvalidInput, match=said) as refused:
+        load_codec(path, mini_checkpoint.config, torch.device("cpu"), 1)
+    assert len(refused.value.sentence) < 400
+    if "unknown" not in said:
+        with pytest.raises(InvalidInput, match=said):
+            check_codec_header(path, mini_checkpoint.config)
+
+
+def test_a_good_codec_s_header_is_taken(mini_checkpoint: Checkpoint) -> None:
+    check_codec_header(mini_checkpoint.codec, mini_checkpoint.config)
 
 
 def test_a_broken_codec_file_is_refused(mini_checkpoint: Checkpoint, tmp_path) -> None:
