@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import shlex
 import signal
 import sys
 import time
@@ -18,6 +19,7 @@ from typing import Any
 from personaplex_app.controls import parse_seed
 from personaplex_app.settings import cache_directory, environment
 
+NAMES = ("demo", "mini", "random", "hub")  # what --checkpoint takes for something else than a directory
 SIZES = ("full", "mini")
 
 
@@ -43,8 +45,13 @@ def run_make_checkpoint(flags: argparse.Namespace) -> None:
     sys.stdout.write(
         f"{flags.directory}: {size_words(size)} of random weights, seed {seed}, made in "
         f"{time_words(time.monotonic() - began)}. It proves loading, memory and speed, and says nothing of quality. "
-        f"Use it with --checkpoint {flags.directory}\n"
+        f"Use it with --checkpoint {shlex.quote(_as_directory(flags.directory))}\n"
     )
+
+
+def _as_directory(directory: Path) -> str:
+    """A path that `--checkpoint` takes for no name of its own."""
+    return f"./{directory}" if str(directory) in NAMES else str(directory)
 
 
 def _report(line: str) -> None:
@@ -54,13 +61,15 @@ def _report(line: str) -> None:
 
 @contextlib.contextmanager
 def _termination_unwinds() -> Iterator[None]:
-    """SIGTERM ends the command as Ctrl-C does, so that what is half written is deleted."""
+    """SIGTERM and a closed terminal end the command as Ctrl-C does, so that what is half written is deleted."""
 
     def end(number: int, frame: Any) -> None:
         sys.exit(128 + number)
 
-    before = signal.signal(signal.SIGTERM, end)
+    ends = [one for one in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(one) is not signal.SIG_IGN]  # nohup
+    before = {one: signal.signal(one, end) for one in ends}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for one, handler in before.items():
+            signal.signal(one, handler)

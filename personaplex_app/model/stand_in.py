@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import json
+import os
 import shlex
 import shutil
 from collections.abc import Iterator
@@ -100,6 +102,8 @@ def _check_empty(directory: Path) -> None:
     if not directory.is_dir():
         raise InvalidInput(f"{directory} is a file; name a new directory.")
     held = sorted(path.name for path in directory.iterdir())
+    if UNFINISHED in held and _is_locked(directory / UNFINISHED):
+        raise InvalidInput(_another(directory))
     if UNFINISHED in held:
         raise InvalidInput(
             f"{directory} holds the rest of an interrupted make-checkpoint. If none is writing there now, delete the "
@@ -107,6 +111,28 @@ def _check_empty(directory: Path) -> None:
         )
     if held:
         raise InvalidInput(f"{directory} holds something already ({held[0]}); name a new directory or delete this one.")
+
+
+def _another(directory: Path) -> str:
+    return f"Another make-checkpoint is writing in {directory} now; wait until it is done, or name a new directory."
+
+
+def _is_locked(folder: Path) -> bool:
+    with _opened(folder) as number:
+        try:
+            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
+
+@contextlib.contextmanager
+def _opened(folder: Path) -> Iterator[int]:
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        yield number
+    finally:
+        os.close(number)
 
 
 def _check_space(directory: Path, needed_bytes: int) -> None:
@@ -126,9 +152,15 @@ def _unfinished(directory: Path) -> Iterator[Path]:
     made = [path for path in (directory, *directory.parents) if not path.exists()]
     folder = directory / UNFINISHED
     directory.mkdir(parents=True, exist_ok=True)
-    folder.mkdir()
     try:
-        yield folder
+        folder.mkdir()
+    except FileExistsError:
+        raise InvalidInput(_another(directory)) from None
+    try:
+        with _opened(folder) as number:
+            with contextlib.suppress(OSError):  # some network disks know no locks
+                fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield folder
     except BaseException:
         for name in FILES:
             (directory / name).unlink(missing_ok=True)

@@ -153,13 +153,67 @@ def test_a_disk_that_fails_is_told_and_nothing_is_left(tmp_path: Path, number: i
 
 
 @pytest.mark.usefixtures("quick")
-def test_sigterm_cleans_up_as_ctrl_c_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = signal.getsignal(signal.SIGTERM)
-    monkeypatch.setattr(room, "write_voices", lambda *_: signal.raise_signal(signal.SIGTERM))
-    with pytest.raises(SystemExit) as ended:
-        main(["make-checkpoint", str(tmp_path / "made"), "--size", "mini"])
-    assert ended.value.code == 143 and list(tmp_path.iterdir()) == []
-    assert signal.getsignal(signal.SIGTERM) is before
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_cleans_up_as_ctrl_c_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    before = signal.signal(number, signal.default_int_handler)  # were it not caught, this would be seen
+    monkeypatch.setattr(room, "write_voices", lambda *_: signal.raise_signal(number))
+    try:
+        with pytest.raises(SystemExit) as ended:
+            main(["make-checkpoint", str(tmp_path / "made"), "--size", "mini"])
+        assert ended.value.code == 128 + number and list(tmp_path.iterdir()) == []
+        assert signal.getsignal(number) is signal.default_int_handler
+    finally:
+        signal.signal(number, before)
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_closed_terminal_that_nohup_hides_ends_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    monkeypatch.setattr(room, "write_voices", lambda path, *_: (path.touch(), signal.raise_signal(signal.SIGHUP)))
+    try:
+        assert main(["make-checkpoint", str(tmp_path / "made"), "--size", "mini"]) == 0
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.usefixtures("quick")
+def test_another_that_writes_there_is_told(tmp_path: Path) -> None:
+    told: list[str] = []
+
+    def report(line: str) -> None:
+        with pytest.raises(InvalidInput) as refused:
+            _make(tmp_path / "made")
+        told.append(refused.value.sentence)
+
+    _make(tmp_path / "made", report)
+    assert set(told) == {
+        f"Another make-checkpoint is writing in {tmp_path}/made now; wait until it is done, or name a new directory."
+    }
+    assert {path.name for path in (tmp_path / "made").iterdir()} == set(FILES)
+
+
+@pytest.mark.usefixtures("quick")
+def test_two_that_begin_at_once_do_not_undo_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "_check_empty", lambda directory: None)
+    (tmp_path / "made" / UNFINISHED).mkdir(parents=True)
+    with pytest.raises(InvalidInput, match="Another make-checkpoint is writing in"):
+        _make(tmp_path / "made")
+    assert (tmp_path / "made" / UNFINISHED).is_dir()
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("demo", "./demo"), ("mini", "./mini"), ("hub", "./hub"), ("./random", "./random"), ("my dir", "'my dir'")],
+)
+def test_the_hint_can_be_pasted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str, said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["make-checkpoint", name, "--size", "mini"]) == 0
+    assert capsys.readouterr().out.endswith(f" Use it with --checkpoint {said}\n")
 
 
 @pytest.mark.parametrize(
