@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
 from personaplex_app.errors import InvalidInput
-from personaplex_app.voices import is_voice_name
+from personaplex_app.voices import NO_VOICE, is_voice_name
 
 MAX_VOICE_FILE_BYTES = 64 * 2**20
 MAX_ARCHIVE_BYTES = 512 * 2**20  # unpacked, headers and all that is passed over included
@@ -86,6 +86,9 @@ def _voices(path: Path, wanted: str | None) -> Iterator[tuple[str, bytes]]:
                         yield name, _content(tar, member)
     except _Oversize as error:
         raise InvalidInput(f"{path} is refused: {error}. This is not the released archive of voices.") from None
+    except RecursionError:  # tarfile reads an extended header within the one before
+        chain = "more extended headers follow one another than a member can have"
+        raise InvalidInput(f"{path} is refused: {chain}. This is not the released archive of voices.") from None
     except Exception as error:  # tarfile raises whatever the broken bytes led to
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise InvalidInput(f"{path} cannot be read: {reason}. Delete it and fetch it again.") from None
@@ -99,7 +102,7 @@ def _members(tar: tarfile.TarFile) -> Iterator[tuple[str, tarfile.TarInfo]]:
         path = PurePosixPath(member.name)
         inside = not path.is_absolute() and ".." not in path.parts
         plain = member.isreg() and not member.issparse()
-        if inside and plain and path.suffix == ".pt" and is_voice_name(path.stem):
+        if inside and plain and path.suffix == ".pt" and is_voice_name(path.stem) and path.stem != NO_VOICE:
             yield path.stem, member
 
 

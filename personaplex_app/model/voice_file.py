@@ -26,7 +26,7 @@ from personaplex_app.model.codec import Codec
 from personaplex_app.model.config import STREAMS, CheckpointConfig
 from personaplex_app.model.prompts import RING_POSITIONS, VoicePrompt, check_codes
 from personaplex_app.model.voice_archive import MAX_VOICE_FILE_BYTES, archived_names, read_archived
-from personaplex_app.voices import check_voice_name, is_voice_name
+from personaplex_app.voices import NO_VOICE, check_voice_name, is_voice_name
 
 MAX_VOICE_FRAMES = 750  # 60 s
 KEYS = {"embeddings", "cache"}
@@ -118,7 +118,7 @@ class VoiceShelf:
         self._directory = directory
         self._cache = cache
         self._config = config
-        self.names = sorted(self._list(directory)) if directory else []
+        self.names = sorted({*self._list(directory)} - {NO_VOICE}) if directory else []
 
     def _list(self, directory: Path) -> list[str]:
         folder = directory / VOICES_DIR

@@ -39,6 +39,7 @@ def packed(mini_checkpoint: Checkpoint, tmp_path: Path, mini_directory: Path) ->
         (member("voices"), b""),
         (member("./voices/NATF0.pt"), good),
         (member("NATM0.pt"), other),
+        (member("none.pt"), good),
         (member("/abs/ABSOLUTE.pt"), good),
         (member("../UP.pt"), good),
         (member("voices/../../UPUP.pt"), good),
@@ -91,7 +92,7 @@ def test_a_voice_that_vanished_is_told(mini_checkpoint: Checkpoint, tmp_path: Pa
 
 def test_files_whose_names_are_no_names_are_not_listed(mini_checkpoint: Checkpoint, tmp_path: Path) -> None:
     (tmp_path / "voices").mkdir()
-    for name in ("my voice", "._NATF0", "NATF0"):
+    for name in ("my voice", "._NATF0", "NATF0", "none"):
         (tmp_path / "voices" / f"{name}.pt").write_bytes(b"x")
     assert VoiceShelf(tmp_path, tmp_path / "cache", mini_checkpoint.config).names == ["NATF0"]
 
@@ -144,7 +145,10 @@ OVERSIZE: dict[str, tuple[Callable[[], bytes], str]] = {
         f"a member of {2**25} bytes",
     ),
     "a thousand members and one": (lambda: EMPTY * (MAX_MEMBERS + 1) + END, f"more than {MAX_MEMBERS} members"),
-    "headers without an end": (lambda: _extended({"comment": "a"}) * 5000 + EMPTY + END, "cannot be read"),
+    "headers without an end": (
+        lambda: _extended({"comment": "a"}) * 5000 + EMPTY + END,
+        "is refused: more extended headers",
+    ),
 }
 
 
@@ -173,6 +177,15 @@ def test_a_bomb_that_claims_little_is_refused_when_it_has_unpacked_too_much(tmp_
         assert tracemalloc.get_traced_memory()[1] < 32 * 2**20
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME])
+def test_a_chain_of_extended_headers_is_refused(tmp_path: Path, kind: bytes) -> None:
+    one = _header("x", 10, kind) + (b"10 abc=de\n" if kind != tarfile.GNUTYPE_LONGNAME else b"voices/A.p")
+    path = tmp_path / "voices.tgz"
+    path.write_bytes(gzip.compress((one + bytes(502)) * 5000 + EMPTY + END))
+    with pytest.raises(InvalidInput, match="is refused: more extended headers follow one another than a member can"):
+        archived_names(path)
 
 
 def test_an_archive_too_large_as_it_lies_is_not_opened(tmp_path: Path) -> None:
