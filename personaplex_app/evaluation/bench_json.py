@@ -51,6 +51,8 @@ def read_report(path: Path) -> Report:
     """A saved run; raises InvalidInput for whatever is none."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InvalidInput(f"There is no file {path}.") from None
     except (OSError, ValueError, RecursionError) as error:
         raise InvalidInput(f"{path} cannot be read as JSON: {error}.") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:

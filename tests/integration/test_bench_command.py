@@ -149,7 +149,7 @@ def test_a_saved_run_needs_neither_torch_nor_the_web(saved: Path) -> None:
         (("--json", "."), "it is a directory"),
         (("--plot", "nowhere/run.png"), "there is no directory nowhere"),
         (("--plot", "run.txt"), "must end in .png or .svg"),
-        (("--from", "nowhere.json"), "nowhere.json cannot be read"),
+        (("--from", "nowhere.json"), "There is no file nowhere.json."),
         (("--from", str(ROOT / "README.md")), "README.md cannot be read as JSON"),
     ],
     ids=lambda value: " ".join(value)[-40:] if isinstance(value, tuple) else "",
