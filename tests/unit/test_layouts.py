@@ -174,12 +174,15 @@ def test_an_old_card_runs_float32_without_the_kernels(monkeypatch: pytest.Monkey
     assert setting.dtype == torch.float32 and not setting.fast and setting.cache is None
 
 
-def test_broken_kernels_are_planned_without_and_not_offered(card: str) -> None:
+def test_broken_kernels_are_planned_without_and_not_offered(card: str, monkeypatch: pytest.MonkeyPatch) -> None:
     setting = settle(EngineChoice("hub", Path("cache")), "hub", RELEASED, CUDA, broken=True)
     assert not setting.fast and setting.plan is not None and setting.plan.layout.plain and setting.cache is None
     with pytest.raises(InvalidInput, match="What works here: --slots ") as refused:
         settle(EngineChoice("hub", Path("cache"), slots=12), "hub", RELEASED, CUDA, broken=True)
     assert "plain-engine" not in refused.value.sentence and "int8" not in refused.value.sentence
+    monkeypatch.setattr(layouts, "read_card", lambda device, limit: fresh_card("RTX 4060 Ti 16 GB"))
+    with pytest.raises(InvalidInput, match="What works here: --cpu-offload, with layers in host memory"):
+        settle(EngineChoice("hub", Path("cache")), "hub", RELEASED, CUDA, broken=True)
 
 
 def test_offload_gets_a_budget_instead_of_a_plan(card: str) -> None:
