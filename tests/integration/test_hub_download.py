@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 from huggingface_hub import constants
 from huggingface_hub.utils.tqdm import are_progress_bars_disabled
-from support.hub import FIRST_COMMIT, Place, point_at
+from support.hub import FIRST_COMMIT, Place, forget_broken_answers, point_at
 from support.hub_place import LARGE_BYTES, place
 
 from personaplex_app.model import byte_progress, hub_download, hub_space
@@ -19,8 +19,16 @@ from personaplex_app.model.checkpoint import CODEC_FILE, WEIGHTS_FILE
 from personaplex_app.model.hub import FILES
 
 __all__ = ["place"]
+# `requests` leaves an answer that breaks off to Python, whose collector may come in the midst of a test.
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 
 MB = 10**6
+
+
+@pytest.fixture(autouse=True)
+def broken_answers_end_here() -> Iterator[None]:
+    yield
+    forget_broken_answers()
 
 
 def _sent(place: Place, name: str) -> list[int]:

@@ -165,10 +165,10 @@ def serving(hub: FakeHub) -> Iterator[FakeHub]:
         server.shutdown()
         thread.join()
         server.server_close()
-        _forget_broken_answers()
+        forget_broken_answers()
 
 
-def _forget_broken_answers() -> None:
+def forget_broken_answers() -> None:
     """An answer that breaks off stays with its exception's frames in a circle, and `requests` leaves it to Python.
 
     Collected here, its socket warns here, where that is meant, and not in whatever test runs later.
