@@ -6,6 +6,7 @@ In: a stepper that nobody uses yet. Out: milliseconds. Must not know: plans, ses
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from statistics import median
 
 from personaplex_app.audio import silence
@@ -21,11 +22,17 @@ def measured_frame_ms(stepper: SpeechStepper, frames: int = FRAMES) -> float:
     for slot in heard:
         stepper.release(slot)
         stepper.language.state.set_position(slot, stepper.context)
-    taken_ms = []
-    for _ in range(UNTIMED_FRAMES + frames):
-        began = time.perf_counter()
-        stepper.step(heard)
-        taken_ms.append(1000 * (time.perf_counter() - began))
+    taken_ms = median_ms(lambda: stepper.step(heard), frames, UNTIMED_FRAMES)
     for slot in heard:
         stepper.release(slot)
-    return median(taken_ms[UNTIMED_FRAMES:])
+    return taken_ms
+
+
+def median_ms(step: Callable[[], object], frames: int, untimed_frames: int) -> float:
+    """Median milliseconds of so many steps, after some that do not count."""
+    taken_ms = []
+    for _ in range(untimed_frames + frames):
+        began = time.perf_counter()
+        step()
+        taken_ms.append(1000 * (time.perf_counter() - began))
+    return median(taken_ms[untimed_frames:])

@@ -26,19 +26,11 @@ from personaplex_app.model.loading import (
     random_weights,
     read_source,
 )
-from personaplex_app.model.offload_plan import OffloadPlan, check_host_room, gpu_weight_bytes, plan_offload
+from personaplex_app.model.offload_plan import OffloadPlan, check_host_room, plan_offload
 from personaplex_app.model.streamed_layers import PackedLayer, StreamedLayers, staging_buffers
 from personaplex_app.model.transformer import DepthTransformer, TemporalTransformer
 
 HOST = torch.device("cpu")
-
-
-def gpu_bytes_needed(config: LanguageConfig, dtype: torch.dtype, resident_layers: int) -> int:
-    """What the weights take on the GPU with so many temporal layers resident, staging buffers included.
-
-    The key-value rings, the codec and the room that kernels work in come on top.
-    """
-    return gpu_weight_bytes(config, dtype.itemsize, resident_layers)
 
 
 def streamed_layers(weights: Weights) -> int:

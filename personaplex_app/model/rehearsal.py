@@ -7,8 +7,6 @@ Must not know: plans, sessions.
 
 from __future__ import annotations
 
-import time
-from statistics import median
 from typing import cast
 
 import torch
@@ -16,6 +14,7 @@ import torch
 from personaplex_app.audio import silence
 from personaplex_app.model.fast.language import FastLanguageModel
 from personaplex_app.model.fast.stepper import FastStepper
+from personaplex_app.model.frame_time import median_ms
 
 FRAMES = 10
 UNTIMED_FRAMES = 2
@@ -33,14 +32,10 @@ def rehearse(stepper: FastStepper, frames: int = FRAMES) -> float:
         _stand_at_the_end(language, slot)
         stepper.set_sampling(slot, stepper.config.sampling)
     heard = {slot: silence() for slot in slots}
-    taken_ms = []
-    for _ in range(UNTIMED_FRAMES + frames):
-        began = time.perf_counter()
-        stepper.step(heard)
-        taken_ms.append(1000 * (time.perf_counter() - began))
+    taken_ms = median_ms(lambda: stepper.step(heard), frames, UNTIMED_FRAMES)
     for slot in slots:
         stepper.release(slot)
-    return median(taken_ms[UNTIMED_FRAMES:])
+    return taken_ms
 
 
 @torch.inference_mode()

@@ -30,7 +30,7 @@ from personaplex_app.model.codec import load_codec
 from personaplex_app.model.config import CheckpointConfig, LanguageConfig
 from personaplex_app.model.frame_time import measured_frame_ms
 from personaplex_app.model.loading import Weights, load_weights, random_weights
-from personaplex_app.model.offload import gpu_bytes_needed, load_offloaded, random_offloaded, streamed_layers
+from personaplex_app.model.offload import load_offloaded, random_offloaded, streamed_layers
 from personaplex_app.model.stepper import SpeechStepper, Step
 from personaplex_app.model.streamed_layers import StreamedLayers
 from personaplex_app.model.tokenizer import Tokenizer
@@ -251,7 +251,7 @@ def test_the_sizes_promised_are_those_taken(checkpoint: Checkpoint, kept: int) -
     here = [p for part in (weights.temporal, weights.depth) for p in part.parameters() if id(p) not in away]
     rooms = [staging.room.memory for staging in layers._staging] if isinstance(layers, StreamedLayers) else []
     taken = sum(-(-tensor.nbytes // 512) * 512 for tensor in [*here, *rooms])
-    assert taken == gpu_bytes_needed(config, torch.float32, kept)
+    assert taken == budget(config, torch.float32, kept)
 
 
 def test_a_load_never_holds_the_model_twice(
@@ -307,5 +307,5 @@ def test_where_all_fits_nothing_streams(checkpoint: Checkpoint, resident: Weight
 
 
 def test_the_sizes_of_the_released_model() -> None:
-    assert 14.2 < gpu_bytes_needed(LanguageConfig(), torch.bfloat16, 32) / 2**30 < 14.4
+    assert 14.2 < budget(LanguageConfig(), torch.bfloat16, 32) / 2**30 < 14.4
     assert CheckpointConfig().language.layers == 32

@@ -23,7 +23,7 @@ from personaplex_app.model.config import CheckpointConfig, LanguageConfig
 from personaplex_app.model.frame_time import measured_frame_ms
 from personaplex_app.model.language import LanguageModel
 from personaplex_app.model.loading import Weights, load_weights, random_weights
-from personaplex_app.model.offload import gpu_bytes_needed, load_offloaded, random_offloaded, streamed_layers
+from personaplex_app.model.offload import load_offloaded, random_offloaded, streamed_layers
 from personaplex_app.model.offload_plan import layer_bytes, offload_sentence
 from personaplex_app.model.random_checkpoint import random_tokenizer
 from personaplex_app.model.stepper import SpeechStepper
@@ -173,7 +173,7 @@ def test_the_full_size_runs_in_8_gib(cache_outside_home: Path, capsys: pytest.Ca
     streamed_bytes = streamed * layer_bytes(language, 2)
     loaded_bytes = torch.cuda.max_memory_allocated() - gpu_before
     host_bytes = resident_bytes() - host_before
-    needed = gpu_bytes_needed(language, torch.bfloat16, language.layers - streamed)
+    needed = budget(language, torch.bfloat16, language.layers - streamed)
     scratch = 2 * 2 * language.hidden * language.dim  # the stand-in's numbers are made on the GPU, a tensor at a time
     assert 0 < streamed < language.layers and needed <= weights_may_take
     assert needed <= loaded_bytes <= needed + scratch + (1 << 27)  # what the allocator rounds up
@@ -189,7 +189,7 @@ def test_the_full_size_runs_in_8_gib(cache_outside_home: Path, capsys: pytest.Ca
     allocations = torch.cuda.memory_stats()["num_device_alloc"]
     assert measured_frame_ms(stepper) < 2 * middle
     assert torch.cuda.memory_stats()["num_device_alloc"] == allocations, "a step takes no memory from the driver"
-    assert torch.cuda.max_memory_reserved() <= LIMIT_BYTES < gpu_bytes_needed(language, torch.bfloat16, 32)
+    assert torch.cuda.max_memory_reserved() <= LIMIT_BYTES < budget(language, torch.bfloat16, 32)
     with capsys.disabled():
         print(
             f"\n{offload_sentence(middle, streamed, language.layers)} {streamed_bytes / middle / 1e6:.1f} GB/s; "

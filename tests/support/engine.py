@@ -127,6 +127,18 @@ class ProbeStepper(EchoStepper):
             self.gate.set()
 
 
+class Saved:
+    """A saved slot that nothing is asked of."""
+
+    bytes = 1
+
+    def to_host(self) -> Saved:
+        return self
+
+    def to_device(self) -> Saved:
+        return self
+
+
 @dataclass
 class Talker:
     """A visitor who says one frame at a time and keeps what comes back."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from support.engine import CHOICES, frame_of
+from support.engine import CHOICES, Saved, frame_of
 
 from personaplex_app.audio import FRAME_SECONDS
 from personaplex_app.controls import SamplingSettings
@@ -15,18 +15,6 @@ from personaplex_app.web import talk as talk_module
 
 STEADY = steadied(CHOICES.sampling)
 OTHER = SamplingSettings(text_temperature=0.9)
-
-
-class Saved:
-    """A saved slot that nothing is asked of."""
-
-    bytes = 1
-
-    def to_host(self) -> Saved:
-        return self
-
-    def to_device(self) -> Saved:
-        return self
 
 
 @dataclass

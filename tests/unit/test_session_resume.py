@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from support.engine import CHOICES, drained, frame_of
+from support.engine import CHOICES, Saved, drained, frame_of
 
 from personaplex_app.controls import SamplingSettings
 from personaplex_app.engine.session import Applied, Session
@@ -20,18 +20,6 @@ def _talking() -> Session:
     session = _priming()
     session.begin()
     return session
-
-
-class Saved:
-    """A saved slot that nothing is asked of."""
-
-    bytes = 1
-
-    def to_host(self) -> Saved:
-        return self
-
-    def to_device(self) -> Saved:
-        return self
 
 
 def test_only_a_talk_with_a_state_is_parked() -> None:
