@@ -17,6 +17,7 @@ from enum import Enum
 from personaplex_app.audio import FRAME_MS, FrameAssembler, Pcm, silence
 from personaplex_app.controls import Choices, SamplingSettings
 from personaplex_app.engine.loop_guard import NOTICED, PUT_BACK, REPEATS, SILENT, STEADIED, GuardAction, LoopGuard
+from personaplex_app.engine.onlookers import Onlookers
 from personaplex_app.engine.ports import SavedSlot
 from personaplex_app.engine.scheduler import PATIENCE_SECONDS, SlotView
 from personaplex_app.engine.slots import Tenancy
@@ -40,10 +41,11 @@ class SessionState(Enum):
 
 @dataclass(frozen=True)
 class SpokenFrame:
-    """float32 [1920] of one step; `index` counts the talk's frames from 0."""
+    """float32 [1920] of one step, and the frame that was heard in it; `index` counts the talk's frames from 0."""
 
     pcm: Pcm
     index: int
+    heard: Pcm
 
 
 @dataclass
@@ -58,6 +60,7 @@ class Session:
         parks: whether its state is to be kept, now that it has ended.
         chosen: sampling as the visitor has it; `applied` differs from it while the guard steadies the talk.
         guard: watches for loops; belongs to the tick thread.
+        onlookers: shown each frame that is taken; belong to the web's thread.
         prime_seconds: from the slot to the first frame, once it talks.
     """
 
@@ -79,6 +82,7 @@ class Session:
     parks: bool = False
     prime_seconds: float = 0.0
     guard: LoopGuard = field(default_factory=LoopGuard)
+    onlookers: Onlookers = field(default_factory=Onlookers)
     chosen: SamplingSettings = field(init=False)
 
     def __post_init__(self) -> None:
@@ -88,6 +92,7 @@ class Session:
         self._lock = threading.Lock()
         self._heard: deque[Pcm] = deque()
         self._spoken: deque[SpokenFrame] = deque()
+        self._in_step = silence()
         self._wanted: SamplingSettings | None = None
         self._wanted_guard: bool | None = None
         self._user_spoke_at = float("-inf")
@@ -106,6 +111,7 @@ class Session:
     ) -> Session:
         """A session of its own, with a new grant, that goes on where an earlier one was parked."""
         session = cls(tenancy, so_far.choices, None, notify, clock, resumed=True, saved=saved, guard=so_far.guard)
+        session.onlookers = so_far.onlookers
         session.applied, session.chosen, session.counters = so_far.applied, so_far.chosen, replace(so_far.counters)
         session.transcript, session.text_tokens = so_far.transcript, so_far.text_tokens
         session._wanted, session._wanted_guard = so_far.wanted, so_far.guarded
@@ -130,9 +136,12 @@ class Session:
         return bool(frames)
 
     def take_spoken(self) -> SpokenFrame | None:
-        """The oldest spoken frame that waits, or None."""
+        """The oldest spoken frame that waits, or None; the onlookers see it first."""
         with self._lock:
-            return self._spoken.popleft() if self._spoken else None
+            frame = self._spoken.popleft() if self._spoken else None
+        if frame is not None:
+            self.onlookers.saw(frame.index, frame.heard, frame.pcm)
+        return frame
 
     def note_unsent(self) -> None:
         """A spoken frame was taken and could not be sent."""
@@ -190,6 +199,10 @@ class Session:
 
     def take_heard(self) -> Pcm:
         """The oldest heard frame; silence where none has come for too long."""
+        self._in_step = self._next_heard()
+        return self._in_step
+
+    def _next_heard(self) -> Pcm:
         with self._lock:
             frame = self._heard.popleft() if self._heard else None
         if frame is None:
@@ -221,7 +234,7 @@ class Session:
 
     def deliver(self, pcm: Pcm, text_token: int, piece: bytes) -> None:
         """One step's result; the oldest spoken frame is dropped and counted where nobody takes them."""
-        frame = SpokenFrame(pcm, self.counters.stepped)
+        frame = SpokenFrame(pcm, self.counters.stepped, self._in_step)
         self.text_tokens.append(text_token)
         self.transcript.add(piece, frame.index)
         self._note(self.guard.saw(piece, frame.index, self._user_speaks, self.chosen))
@@ -289,6 +302,7 @@ class Session:
             self.text_tokens,
             self.chosen,
             self.guard,
+            self.onlookers,
             wanted,
             guarded,
         )

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from personaplex_app.controls import Choices, SamplingSettings
 from personaplex_app.engine.loop_guard import LoopGuard
+from personaplex_app.engine.onlookers import Onlookers
 from personaplex_app.records.transcript import Transcript
 
 
@@ -52,5 +53,6 @@ class TalkSoFar:
     text_tokens: list[int]
     chosen: SamplingSettings
     guard: LoopGuard
+    onlookers: Onlookers
     wanted: SamplingSettings | None = None
     guarded: bool | None = None

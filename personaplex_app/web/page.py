@@ -8,6 +8,7 @@ Must not know: FastRTC (that is `handler.py` and `signalling.py`), models, the d
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -25,6 +26,9 @@ from personaplex_app.web.form import FIELDS
 MICROPHONE = {"echoCancellation": True, "noiseSuppression": True, "autoGainControl": True, "channelCount": 1}
 PLAIN_MICROPHONE = {"echoCancellation": False, "noiseSuppression": False, "autoGainControl": False, "channelCount": 1}
 STATIC = Path(__file__).parent / "static"
+SCRIPTS = ("call", "library", "talk_bar", "health", "xray", "keep")  # each of them a module that begins by itself
+STYLES = ("page", "library", "talk", "health", "xray", "keep")
+PART = re.compile(r"\{\{part:([a-z_]+)\}\}")
 TELL = """(...values) => {
   if (window.personaplex) window.personaplex.choose(values);
   else window.personaplexWaiting = values;
@@ -67,8 +71,8 @@ def _blocks(catalogue: Catalogue, options: PageOptions) -> gr.Blocks:
     theme = gr.themes.Soft(font=["system-ui", "sans-serif"], font_mono=["ui-monospace", "monospace"])
     config = {"fields": FIELDS, "microphone": options.microphone, "voices": catalogue.voice_choices}
     head = f"<script>window.personaplexConfig = {_in_a_script(config)};</script>"
-    head += f"<style>{_part('page.css')}{_part('library.css')}</style>"  # gradio's own way rewrites the rules
-    head += "".join(f'<script type="module" src="talk/static/{name}.js"></script>' for name in ("call", "library"))
+    head += f"<style>{''.join(_part(f'{name}.css') for name in STYLES)}</style>"  # gradio's own way rewrites the rules
+    head += "".join(f'<script type="module" src="talk/static/{name}.js"></script>' for name in SCRIPTS)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # theme and css move to launch() in gradio 6
         return gr.Blocks(
@@ -92,7 +96,7 @@ def _panel(first: Persona) -> str:
     """The talk's panel, with the first persona in it for whom scripts come late."""
     asks = "".join(f"<li>{escape(question)}</li>" for question in first.ask)
     filled = {"title": escape(first.title), "pitch": escape(first.pitch), "asks": asks}
-    panel = _part("panel.html")
+    panel = PART.sub(lambda found: _part(f"{found[1]}.html"), _part("panel.html"))
     for name, text in filled.items():
         panel = panel.replace(f"{{{{{name}}}}}", text)
     return panel

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from support.engine import CHOICES
 
 from personaplex_app.engine.loop_guard import LoopGuard
+from personaplex_app.engine.onlookers import Onlookers
 from personaplex_app.engine.parking import Parked, ParkedStatus, ParkingLot
 from personaplex_app.engine.talk_so_far import Applied, Counters, TalkSoFar
 from personaplex_app.records.transcript import Transcript
@@ -37,7 +38,7 @@ class Box:
 
 def talk(size: int) -> Parked:
     so_far = TalkSoFar(
-        CHOICES, Applied(CHOICES.sampling, 0), Counters(), Transcript(), [], CHOICES.sampling, LoopGuard()
+        CHOICES, Applied(CHOICES.sampling, 0), Counters(), Transcript(), [], CHOICES.sampling, LoopGuard(), Onlookers()
     )
     return Parked(Box(size), so_far)
 

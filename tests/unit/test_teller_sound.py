@@ -32,7 +32,7 @@ class Talk:
 def _say(teller: Teller, frames: int) -> None:
     async def story() -> None:
         for index in range(frames):
-            await teller._send_sound(SpokenFrame(silence(), index))
+            await teller._send_sound(SpokenFrame(silence(), index, silence()))
 
     asyncio.run(story())
 

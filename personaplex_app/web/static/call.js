@@ -108,6 +108,7 @@ class Call {
   // The server's messages.
 
   take(message) {
+    announce("message", message);
     const tell = {
       waiting: () => { this.lostAt = 0; this.become("waiting"); this.say(message.sentence); },
       turn: () => { this.become("turn"); this.say(message.sentence); },
@@ -257,6 +258,7 @@ class Call {
 
   become(state) {
     this.state = state;
+    announce("state", state);
     const button = element("talk-button");
     button.textContent = BUTTONS[state];
     button.dataset.state = state;
@@ -283,6 +285,11 @@ class Call {
     const kind = this.path === "webrtc" ? await this.rtc.kind() : this.path;
     element("path").textContent = this.state === "talking" && words[kind] ? `Path of the sound: ${words[kind]}.` : "";
   }
+}
+
+// For the page's other parts: "personaplex-message" (one of the server's), "personaplex-state" (idle, busy, ...).
+function announce(kind, detail) {
+  document.dispatchEvent(new CustomEvent(`personaplex-${kind}`, { detail }));
 }
 
 async function microphoneProblem() {

@@ -1,0 +1,1 @@
+// The X-ray of a talk.
