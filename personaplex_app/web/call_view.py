@@ -19,13 +19,16 @@ SHOWN_COUNTERS = ("heard_dropped", "spoken_dropped", "silence_filled", "missed")
 
 
 def talk_view(session: Session, path: str, notice: str = "") -> dict[str, Any]:
-    """The fields of a `talk` message; `notice` is a remark on what the visitor just changed."""
+    """The fields of a `talk` message; `notice` is a remark on what the visitor just changed.
+
+    A grant is told once it is worth something: a talk that is lost before it has begun is asked for anew.
+    """
     sentence = f"{PATH_WORDS[path]}{status_words(session)} {notice}".strip()
     return {
         "state": session.state.value,
         "sentence": sentence,
         "path": path,
-        "grant": session.grant,
+        "grant": session.grant if session.resumable else "",
         "applied": applied_words(session),
         "resumed": session.resumed,
         "counters": {name: getattr(session.counters, name) for name in SHOWN_COUNTERS},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Iterator
 
 import numpy as np
@@ -12,7 +13,7 @@ from support.engine import ProbeStepper, until
 from support.front import Caller, OpenFront, level, open_front
 
 from personaplex_app.audio import FRAME_SAMPLES, FRAME_SECONDS, Pcm
-from personaplex_app.controls import SamplingSettings
+from personaplex_app.controls import Choices, SamplingSettings
 from personaplex_app.engine import tick_loop
 from personaplex_app.engine.call_clock import CallLimits
 from personaplex_app.engine.facade import YOU_STOPPED, Engine
@@ -254,23 +255,52 @@ def test_a_fault_while_a_talk_begins_is_told_and_the_socket_stays(
     play_out(story)
 
 
+def _no_view(*_: object) -> None:
+    raise RuntimeError("no view")
+
+
 def test_a_fault_while_a_client_is_told_things_is_no_closed_socket(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: object) -> None:
-        raise RuntimeError("no view")
-
     async def story() -> None:
         async with open_front(engine) as front, front.caller("anna") as caller:
-            monkeypatch.setattr("personaplex_app.web.teller.talk_view", fail)
-            await caller.ask()
-            await caller.next("admitted")
-            await caller.say("sound")
+            view = await caller.talk()
+            monkeypatch.setattr("personaplex_app.web.teller.talk_view", _no_view)
             lost = await caller.next("lost")
             monkeypatch.undo()
+            assert lost["grant"] == view["grant"]
             await caller.say("resume", grant=lost["grant"], path="socket")
             assert (await caller.come_in())["resumed"]
 
+    play_out(story)
+
+
+def test_a_talk_that_is_lost_before_it_begins_has_no_grant_and_is_asked_for_anew(
+    engine: Engine, stepper: Counting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads = threading.Event()
+    prime = stepper.prime
+
+    def slow_prime(slot: int, opening: Choices) -> None:
+        assert reads.wait(20)
+        prime(slot, opening)
+
+    async def story() -> None:
+        async with open_front(engine) as front, front.caller("anna") as caller:
+            await caller.ask()
+            await caller.next("admitted")
+            await caller.say("sound")
+            view = await caller.next("talk")
+            assert (view["state"], view["grant"]) == ("priming", "")
+            with monkeypatch.context() as patch:
+                patch.setattr("personaplex_app.web.teller.talk_view", _no_view)
+                ended = await caller.next("ended")
+            assert (ended["code"], ended["sentence"]) == ("lost", LOST)
+            reads.set()
+            await eventually(lambda: engine.status.free, what="its slot")
+            await caller.talk()
+
+    stepper.prime = slow_prime  # type: ignore[method-assign]
     play_out(story)
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import pytest
-from support.engine import CHOICES, frame_of
+from support.engine import CHOICES, Saved, frame_of
 
 from personaplex_app.controls import SamplingSettings
 from personaplex_app.engine.facade import EngineStatus
@@ -41,6 +42,15 @@ def test_the_view_shows_state_sampling_and_its_first_frame(session: Session) -> 
     assert view["applied"].startswith("From frame 3 (0.2 s): audio temperature 0.1, text temperature 0.7,")
     assert view["applied"].endswith("Voice NATF0, seed 42.")
     assert view["grant"] == session.grant
+
+
+def test_a_grant_is_told_once_there_is_a_talk_to_resume(session: Session) -> None:
+    assert talk_view(session, "webrtc")["grant"] == "", "it primes: nothing was said yet"
+    session.begin()
+    assert talk_view(session, "webrtc")["grant"] == session.grant
+    resumed = Session.continued(session.so_far(), Saved(), Tenancy(0, 2), lambda: None, time.monotonic)
+    view = talk_view(resumed, "webrtc")
+    assert view["state"] == "priming" and view["grant"] == resumed.grant, "its state lies there from the start"
 
 
 def test_what_was_lost_is_counted(session: Session) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from personaplex_app.client.conversation import GRANT_SECONDS, Conversation, Phase
+from personaplex_app.client.conversation import GONE, GRANT_SECONDS, Conversation, Phase
 from personaplex_app.client.messages import Admitted, Ended, Lost, Refused, TalkState, Turn, Unknown, Waiting, Words
 from personaplex_app.errors import InvalidInput, NoCapacity, ServerFault, SessionEnded
 
@@ -68,6 +68,15 @@ def test_a_refused_slider_ends_nothing() -> None:
     course = talking()
     course.heard(Refused("invalid_input", "Temperature."))
     assert course.phase is Phase.TALKING and course.failure is None
+
+
+def test_a_socket_that_is_lost_before_the_talk_began_ends_it_in_words() -> None:
+    course = Conversation({})
+    course.heard(Admitted("t", [], 15))
+    course.heard(talk_state("priming", grant=""))
+    course.disconnected(10.0)
+    assert course.over and isinstance(course.failure, ServerFault)
+    assert (course.failure.code, course.failure.sentence) == ("lost", GONE)
 
 
 def test_a_lost_socket_resumes_by_the_newest_grant() -> None:
