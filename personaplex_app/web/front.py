@@ -24,7 +24,7 @@ from personaplex_app.web.doors import Doors
 from personaplex_app.web.library import Library, library_routes
 from personaplex_app.web.own_origin import OwnOriginOnly
 from personaplex_app.web.own_voice_routes import own_voice_routes
-from personaplex_app.web.page import MICROPHONE, PLAIN_MICROPHONE, PageOptions, build_page
+from personaplex_app.web.page import MICROPHONE, PLAIN_MICROPHONE, PageOptions, build_page, page_words
 from personaplex_app.web.preview import PersonaPreview
 from personaplex_app.web.routes import talk_routes
 from personaplex_app.web.ruler import ruler_of, with_own_voices
@@ -39,6 +39,7 @@ class Front:
     """What is served."""
 
     page: gr.Blocks
+    words: gr.I18n
     desk: FrontDesk
     minter: IceMinter
     previews: VoicePreviews
@@ -67,6 +68,7 @@ def build_front(
     microphone = PLAIN_MICROPHONE if settings.plain_microphone else MICROPHONE
     return Front(
         page=build_page(catalogue, make_call, PageOptions(microphone)),
+        words=page_words(catalogue),
         desk=desk,
         minter=minter,
         previews=previews,

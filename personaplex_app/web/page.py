@@ -17,17 +17,27 @@ from pathlib import Path
 from typing import Any
 
 import gradio as gr
+from gradio.i18n import I18nData
 
 from personaplex_app.controls import MAX_PENALTY, MAX_TEMPERATURE
 from personaplex_app.personas import Persona
 from personaplex_app.web.catalogue import Catalogue
 from personaplex_app.web.form import FIELDS
+from personaplex_app.web.languages import TAGS, table_of
 
 MICROPHONE = {"echoCancellation": True, "noiseSuppression": True, "autoGainControl": True, "channelCount": 1}
 PLAIN_MICROPHONE = {"echoCancellation": False, "noiseSuppression": False, "autoGainControl": False, "channelCount": 1}
 STATIC = Path(__file__).parent / "static"
-SCRIPTS = ("call", "library", "talk_bar", "health", "xray", "keep")  # each of them a module that begins by itself
-STYLES = ("page", "library", "talk", "health", "xray", "keep")
+SCRIPTS = (
+    "call",
+    "library",
+    "talk_bar",
+    "health",
+    "xray",
+    "keep",
+    "languages",
+)  # each of them a module that begins by itself
+STYLES = ("page", "library", "talk", "health", "xray", "keep", "languages")
 PART = re.compile(r"\{\{part:([a-z_]+)\}\}")
 TELL = """(...values) => {
   if (window.personaplex) window.personaplex.choose(values);
@@ -35,6 +45,8 @@ TELL = """(...values) => {
 }"""
 FEW_PERSONAS = 4  # that take less room
 FILL = "() => window.personaplexFill()"
+TITLE = "# personaplex_app\nTalk with a persona, in real time, both at once."
+ENGLISH_ONLY = "The persona speaks and understands English only: talk to it in English."
 
 
 @dataclass(frozen=True)
@@ -51,8 +63,9 @@ class PageOptions:
 def build_page(catalogue: Catalogue, make_call: Callable[..., Any], options: PageOptions) -> gr.Blocks:
     """The whole page; `make_call(ticket_box, **options)` makes the component that carries the sound by WebRTC."""
     with _blocks(catalogue, options) as page:
-        gr.Markdown("# personaplex_app\nTalk with a persona, in real time, both at once.")
-        gr.Markdown(catalogue.notice, elem_id="notice")
+        gr.HTML(_part("languages.html"), padding=False)
+        gr.Markdown(_said(f"{TITLE} {ENGLISH_ONLY}"))
+        gr.Markdown(_said(catalogue.notice), elem_id="notice")
         with gr.Row(elem_id="rooms"):
             with gr.Column(scale=3, elem_id="choices"):
                 fields = _choices_column(catalogue)
@@ -70,7 +83,8 @@ def build_page(catalogue: Catalogue, make_call: Callable[..., Any], options: Pag
 def _blocks(catalogue: Catalogue, options: PageOptions) -> gr.Blocks:
     theme = gr.themes.Soft(font=["system-ui", "sans-serif"], font_mono=["ui-monospace", "monospace"])
     config = {"fields": FIELDS, "microphone": options.microphone, "voices": catalogue.voice_choices}
-    head = f"<script>window.personaplexConfig = {_in_a_script(config)};</script>"
+    head = f"<script>{_part('language.js')}</script>"  # first: gradio and all scripts ask for its choice
+    head += f"<script>window.personaplexConfig = {_in_a_script(config)};</script>"
     head += f"<style>{''.join(_part(f'{name}.css') for name in STYLES)}</style>"  # gradio's own way rewrites the rules
     head += "".join(f'<script type="module" src="talk/static/{name}.js"></script>' for name in SCRIPTS)
     with warnings.catch_warnings():
@@ -81,6 +95,20 @@ def _blocks(catalogue: Catalogue, options: PageOptions) -> gr.Blocks:
             head=head,
             analytics_enabled=False,
         )
+
+
+def page_words(catalogue: Catalogue) -> gr.I18n:
+    """What gradio's boxes say, in each language; for `launch`."""
+    words = {tag: dict(table_of(language).parts["boxes"]) for language, tag in TAGS.items()}
+    words["en"] = {english: english for english in words["ko"]}
+    for language, tag in TAGS.items():
+        words[tag][catalogue.notice] = table_of(language).translated(catalogue.notice)
+    return gr.I18n(**words)
+
+
+def _said(english: str) -> I18nData:
+    """A text of gradio's that the browser shows in its language."""
+    return I18nData(english)
 
 
 def _part(name: str) -> str:
@@ -121,22 +149,24 @@ def _choices_column(catalogue: Catalogue) -> list[Any]:
     first = catalogue.personas[0]
     few = len(catalogue.personas) <= FEW_PERSONAS
     gr.HTML(_part("gallery.html").replace("{{many}}", "few" if few else "many"), padding=False)
-    prompt = gr.Textbox(first.prompt, label="Prompt", lines=4, max_lines=10, elem_id="prompt")
+    prompt = gr.Textbox(first.prompt, label=_said("Prompt"), lines=4, max_lines=10, elem_id="prompt")
     gr.HTML(_part("coach.html"), padding=False)
-    voice = gr.Dropdown(catalogue.voice_choices, value=catalogue.voice_of(first), label="Voice", elem_id="voice")
+    voice = gr.Dropdown(catalogue.voice_choices, value=catalogue.voice_of(first), label=_said("Voice"), elem_id="voice")
     gr.HTML(_part("voices.html"), padding=False)
-    with gr.Accordion("Sampling (moves during the call)", open=False):
+    with gr.Accordion(_said("Sampling (moves during the call)"), open=False):
         sliders = _sliders(catalogue, first)
-        seed = gr.Textbox("", label="Seed (empty: a fresh one each call)", elem_id="seed", max_lines=1)
+        seed = gr.Textbox("", label=_said("Seed (empty: a fresh one each call)"), elem_id="seed", max_lines=1)
     return [prompt, voice, *sliders, seed]
 
 
 def _sliders(catalogue: Catalogue, persona: Persona) -> list[Any]:
     start = persona.sampling_over(catalogue.sampling)
     return [
-        gr.Slider(0, MAX_TEMPERATURE, start.audio_temperature, step=0.05, label="Audio temperature", elem_id="ta"),
-        gr.Slider(0, MAX_TEMPERATURE, start.text_temperature, step=0.05, label="Text temperature", elem_id="tt"),
-        gr.Slider(0, 2048, start.audio_top_k, step=1, label="Audio top-k (0: no limit)", elem_id="ka"),
-        gr.Slider(0, 2048, start.text_top_k, step=1, label="Text top-k (0: no limit)", elem_id="kt"),
-        gr.Slider(1, MAX_PENALTY, start.repetition_penalty, step=0.05, label="Repetition penalty", elem_id="rp"),
+        gr.Slider(
+            0, MAX_TEMPERATURE, start.audio_temperature, step=0.05, label=_said("Audio temperature"), elem_id="ta"
+        ),
+        gr.Slider(0, MAX_TEMPERATURE, start.text_temperature, step=0.05, label=_said("Text temperature"), elem_id="tt"),
+        gr.Slider(0, 2048, start.audio_top_k, step=1, label=_said("Audio top-k (0: no limit)"), elem_id="ka"),
+        gr.Slider(0, 2048, start.text_top_k, step=1, label=_said("Text top-k (0: no limit)"), elem_id="kt"),
+        gr.Slider(1, MAX_PENALTY, start.repetition_penalty, step=0.05, label=_said("Repetition penalty"), elem_id="rp"),
     ]

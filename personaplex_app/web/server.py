@@ -121,6 +121,7 @@ def launch(
         front.page.launch(
             server_name=settings.host,
             auth=settings.auth,
+            i18n=front.words,
             share=settings.share,
             ssr_mode=False,
             show_api=False,

@@ -1,6 +1,7 @@
 // The call as the page lives it: one button, the socket, and the path that the sound takes. docs/protocol.md tells the
 // messages. In: presses and the boxes' values (from gradio's events). Out: words on the page.
 
+import { t, translated } from "./i18n.js";
 import { Line } from "./line.js";
 import { RtcPath } from "./rtc_path.js";
 import { BUTTONS, WORDS, microphoneWords } from "./words.js";
@@ -266,11 +267,11 @@ class Call {
 
   warn(warnings) {
     this.warnings = warnings; // by what they warn of; an empty sentence takes one back
-    element("warning").textContent = Object.values(warnings).filter(Boolean).join("\n");
+    element("warning").textContent = Object.values(warnings).filter(Boolean).map(translated).join("\n");
   }
 
   say(sentence) {
-    element("status").textContent = sentence;
+    element("status").textContent = translated(sentence); // the server's are English; our own stay as they are
   }
 
   showTranscript(text) {
