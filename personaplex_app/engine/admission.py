@@ -92,13 +92,22 @@ class Admission:
             raise NoCapacity("You are already here in two windows. Close one of them first.", code="too_many_tickets")
         if len(self.waiting) >= self.limits.line_length:
             raise NoCapacity(f"{len(self.waiting)} people are waiting already. Try again later.")
-        self._by_visitor.note(visitor, now)
-        self._by_address.note(address, now)
+        self._note_join(visitor, address, now)
         return self._add(Ticket(secrets.token_urlsafe(24), visitor))
 
     def come_back(self, visitor: str) -> Ticket:
         """A ticket for a talk that was cut off: before all who wait."""
         return self._add(Ticket(secrets.token_urlsafe(24), visitor, returning=True))
+
+    def start_over(self, visitor: str, address: str) -> None:
+        """A talk begins anew in its own slot: one more start. Raises NoCapacity where there were too many."""
+        now = self._clock()
+        self._check_joins(visitor, address, now)
+        self._note_join(visitor, address, now)
+
+    def _note_join(self, visitor: str, address: str, now: float) -> None:
+        self._by_visitor.note(visitor, now)
+        self._by_address.note(address, now)
 
     def _check_joins(self, visitor: str, address: str, now: float) -> None:
         wait = max(self._by_visitor.wait_seconds(visitor, now), self._by_address.wait_seconds(address, now))

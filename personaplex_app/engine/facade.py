@@ -26,7 +26,7 @@ from personaplex_app.engine.ports import LearnedVoice, Stepper
 from personaplex_app.engine.readying import Readying
 from personaplex_app.engine.roster import Roster
 from personaplex_app.engine.session import Session
-from personaplex_app.engine.slots import SlotTable
+from personaplex_app.engine.slots import SlotTable, Tenancy
 from personaplex_app.engine.tick_loop import TickLoop
 from personaplex_app.errors import InvalidInput, NoCapacity
 from personaplex_app.voices import NO_VOICE
@@ -171,11 +171,38 @@ class Engine:
         Raises NoCapacity at once when all slots are taken, InvalidInput for choices that cannot be used.
         """
         self.check_capacity()
+        make = self._opened(choices, notify, voice)
+        return self._roster.seat(lambda table: make(table.claim()))
+
+    def start_over(
+        self,
+        session: Session,
+        choices: Choices,
+        notify: Callable[[], None] = lambda: None,
+        voice: LearnedVoice | None = None,
+    ) -> Session:
+        """Begins a session anew in its own slot, which nobody can get meanwhile; blocks as `join` does.
+
+        The session that comes back has nothing of the one before, whose grant is dead, but the length of the call.
+        Raises InvalidInput for choices that cannot be used, and the session goes on as it was; SessionEnded where it
+        is over, ServerFault.
+        """
+        make = self._opened(choices, notify, voice)
+
+        def fresh(tenancy: Tenancy) -> Session:
+            made = make(tenancy)
+            made.before_seconds = session.lasted_seconds
+            return made
+
+        return self._roster.start_over(session, fresh)
+
+    def _opened(
+        self, choices: Choices, notify: Callable[[], None], voice: LearnedVoice | None
+    ) -> Callable[[Tenancy], Session]:
+        """What makes the session once it has a slot; all that can be refused is refused here."""
         opening = self.stepper.open(choices, voice)
         guard = LoopGuard(choices.loop_guard, self.stepper.has_words)
-        return self._roster.seat(
-            lambda table: Session(table.claim(), choices, opening, notify, self._clock, guard=guard)
-        )
+        return lambda tenancy: Session(tenancy, choices, opening, notify, self._clock, guard=guard)
 
     def learn_voice(self, pcm: Pcm, timeout_seconds: float = LEARN_SECONDS) -> LearnedVoice:
         """A voice from sound, to be handed to `join`; talks go first. Blocks, so call it in a thread.

@@ -14,18 +14,20 @@ from personaplex_app.engine.parking import Parked, ParkingLot
 from personaplex_app.engine.ports import SavedSlot
 from personaplex_app.engine.scheduler import TickPlan, plan_tick
 from personaplex_app.engine.session import Session, SessionState
-from personaplex_app.engine.slots import SlotState, SlotTable, full_sentence
-from personaplex_app.errors import NoCapacity, ServerFault
+from personaplex_app.engine.slots import SlotState, SlotTable, Tenancy, full_sentence
+from personaplex_app.errors import NoCapacity, ServerFault, SessionEnded
 
 LONGEST_WAIT_SECONDS = 0.5
 TAKE_BACK_SECONDS = 1.0
+STARTED_OVER = "You started the talk over."
 
 
 class Roster:
     """Sessions, their slots, and the lot.
 
     A session is here from the moment it has a slot until that is wiped; with its slot goes its state, into the lot or
-    nowhere, in one breath: a grant is never in both places, nor for an instant in none.
+    nowhere, in one breath: a grant is never in both places, nor for an instant in none. Where a talk is started over,
+    the old session and the new one hold the same slot until then, the old one first in the list.
     """
 
     def __init__(self, table: SlotTable, lot: ParkingLot) -> None:
@@ -82,6 +84,23 @@ class Roster:
             self._sessions.append(session)
             self._wake.notify_all()
         return session
+
+    def start_over(self, session: Session, make: Callable[[Tenancy], Session]) -> Session:
+        """Another session in the same slot, which stays taken all the while; the one before is over and worth nothing.
+
+        Both are here until the slot is wiped, and only then is the new one primed. Raises SessionEnded where the one
+        before was over already, ServerFault once `close` was called.
+        """
+        with self._wake:
+            self.check_open()
+            if not session.end(STARTED_OVER):
+                raise SessionEnded(session.ended_because)
+            tenancy = self.table.renew(session.tenancy)
+            assert tenancy is not None, "who has not ended has a slot"
+            fresh = make(tenancy)
+            self._sessions.append(fresh)
+            self._wake.notify_all()
+        return fresh
 
     def nudge(self) -> None:
         """Something a session needs has changed: a frame came, or it ended."""
@@ -159,6 +178,16 @@ class Roster:
                 return
             seconds = current.wait_seconds
             self._wake.wait(LONGEST_WAIT_SECONDS if seconds is None else min(seconds, LONGEST_WAIT_SECONDS))
+
+    def newcomer(self) -> Session | None:
+        """Who is to be primed next: the first whose slot holds nothing of anybody before."""
+        with self._wake:
+            taken: set[int] = set()
+            for session in self._sessions:
+                if session.state is SessionState.PRIMING and session.tenancy.slot not in taken:
+                    return session
+                taken.add(session.tenancy.slot)
+        return None
 
     def go_live(self, session: Session) -> bool:
         """False where the tenant has left meanwhile."""

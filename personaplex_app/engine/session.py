@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from personaplex_app.audio import FRAME_MS, FrameAssembler, Pcm, silence
+from personaplex_app.audio import FRAME_MS, FRAME_SECONDS, FrameAssembler, Pcm, silence
 from personaplex_app.controls import Choices, SamplingSettings
 from personaplex_app.engine.loop_guard import NOTICED, PUT_BACK, REPEATS, SILENT, STEADIED, GuardAction, LoopGuard
 from personaplex_app.engine.onlookers import Onlookers
@@ -62,6 +62,7 @@ class Session:
         guard: watches for loops; belongs to the tick thread.
         onlookers: shown each frame that is taken; belong to the web's thread.
         prime_seconds: from the slot to the first frame, once it talks.
+        before_seconds: of the same call, in talks that the visitor started over.
     """
 
     tenancy: Tenancy
@@ -81,6 +82,7 @@ class Session:
     saved: SavedSlot | None = field(default=None, repr=False)
     parks: bool = False
     prime_seconds: float = 0.0
+    before_seconds: float = 0.0
     guard: LoopGuard = field(default_factory=LoopGuard)
     onlookers: Onlookers = field(default_factory=Onlookers)
     chosen: SamplingSettings = field(init=False)
@@ -115,6 +117,7 @@ class Session:
         session.applied, session.chosen, session.counters = so_far.applied, so_far.chosen, replace(so_far.counters)
         session.transcript, session.text_tokens = so_far.transcript, so_far.text_tokens
         session._wanted, session._wanted_guard = so_far.wanted, so_far.guarded
+        session.before_seconds = so_far.before_seconds
         return session
 
     # The web's thread.
@@ -266,19 +269,25 @@ class Session:
             with self._lock:
                 self._wanted = self._wanted or self.chosen
 
-    def end(self, because: str, park: bool = False) -> None:
-        """Over, with a sentence; the first one stands.
+    def end(self, because: str, park: bool = False) -> bool:
+        """Over, with a sentence; the first one stands, and False is said to any other.
 
         Args:
             park: keep the state, if there is any, so that the talk can be resumed.
         """
         with self._lock:
             if self.state is SessionState.ENDED:
-                return
+                return False
             self.parks = park and self._has_state
             self.ended_because = because
             self.state = SessionState.ENDED
         self.notify()
+        return True
+
+    @property
+    def lasted_seconds(self) -> float:
+        """How long the call has lasted: this talk, and those before it that were started over."""
+        return self.before_seconds + self.counters.stepped * FRAME_SECONDS
 
     @property
     def _has_state(self) -> bool:
@@ -305,4 +314,5 @@ class Session:
             self.onlookers,
             wanted,
             guarded,
+            self.before_seconds,
         )

@@ -53,6 +53,17 @@ class SlotTable:
         self._states[slot] = SlotState.PRIMING
         return Tenancy(slot, self._generations[slot])
 
+    def renew(self, tenancy: Tenancy) -> Tenancy | None:
+        """The next tenancy of a slot that is primed or live, for priming: nobody comes in between.
+
+        None for a tenancy that is over, or drained.
+        """
+        if self.state(tenancy) not in (SlotState.PRIMING, SlotState.LIVE):
+            return None
+        self._generations[tenancy.slot] += 1
+        self._states[tenancy.slot] = SlotState.PRIMING
+        return Tenancy(tenancy.slot, self._generations[tenancy.slot])
+
     def state(self, tenancy: Tenancy) -> SlotState:
         """The slot's state as far as this tenancy is concerned: FREE once it is over."""
         if self._generations[tenancy.slot] != tenancy.generation:

@@ -44,6 +44,7 @@ class TalkSoFar:
     Attributes:
         chosen: sampling as the visitor has it, whatever the guard makes of it.
         wanted: sampling that was asked for and not applied yet, or None; guarded: the same of the guard.
+        before_seconds: of the same call, in talks that were started over.
     """
 
     choices: Choices
@@ -56,3 +57,4 @@ class TalkSoFar:
     onlookers: Onlookers
     wanted: SamplingSettings | None = None
     guarded: bool | None = None
+    before_seconds: float = 0.0

@@ -167,7 +167,7 @@ class TickLoop:
 
     def _prime_newcomer(self) -> None:
         """One piece of one prompt, where the ticks leave room for it."""
-        session = self._newcomer()
+        session = self._roster.newcomer()
         if session is None or not self._primer.may_work(self._last_tick, self._anybody_talks()):
             return
         try:
@@ -183,9 +183,6 @@ class TickLoop:
         if ready and self._roster.go_live(session):
             session.begin()
 
-    def _newcomer(self) -> Session | None:
-        return next((one for one in self._roster.sessions if one.state is SessionState.PRIMING), None)
-
     def _run_errand(self) -> None:
         """One piece of work that is no talk's, where neither newcomers nor ticks need the time."""
         if self._errand_fits():
@@ -193,7 +190,7 @@ class TickLoop:
                 self.errands.work()
 
     def _errand_fits(self) -> bool:
-        return self._newcomer() is None and self.errands.may_work(self._last_tick, self._anybody_talks())
+        return self._roster.newcomer() is None and self.errands.may_work(self._last_tick, self._anybody_talks())
 
     def _anybody_talks(self) -> bool:
         return any(session.state is SessionState.TALKING for session in self._roster.sessions)
@@ -202,7 +199,7 @@ class TickLoop:
         """Whether this thread is needed now for what is no tick."""
         if self._roster.wanted_loan or any(one.state is SessionState.ENDED for one in self._roster.sessions):
             return True
-        if self._newcomer() is not None:
+        if self._roster.newcomer() is not None:
             return self._primer.may_work(self._last_tick, self._anybody_talks())
         return self._errand_fits()
 
@@ -214,7 +211,9 @@ class TickLoop:
             self._stepper.restore(slot, session.saved)
 
     def _tick(self, plan: TickPlan) -> None:
-        by_slot = {session.tenancy.slot: session for session in self._roster.sessions}
+        # Who is primed is in no plan, and may wait for a slot that the talk before it has not left.
+        here = [session for session in self._roster.sessions if session.state is not SessionState.PRIMING]
+        by_slot = {session.tenancy.slot: session for session in here}
         stepping = {slot: by_slot[slot] for slot in (*plan.heard, *plan.silent)}
         missing = [s for slot, s in by_slot.items() if s.state is SessionState.TALKING and slot not in stepping]
         for session in missing:

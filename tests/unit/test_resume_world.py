@@ -1,4 +1,4 @@
-"""Joining, leaving, breaking off and coming back in any order: every talk goes on in its own state and in no other's.
+"""Joining, starting over, leaving, breaking off and coming back in any order: every talk goes on in its own state and in no other's.
 
 The engine's own parts without its threads: the test does the tick thread's rounds by hand, so any order can be tried.
 The echo's state is a count that begins at the talk's seed: it shows whose state a slot was given.
@@ -18,7 +18,8 @@ from personaplex_app.controls import Choices, SamplingSettings
 from personaplex_app.engine import comeback
 from personaplex_app.engine.echo import EchoSaved, EchoStepper
 from personaplex_app.engine.facade import Engine
-from personaplex_app.engine.session import Session, SessionState
+from personaplex_app.engine.scheduler import TickPlan
+from personaplex_app.engine.session import Counters, Session, SessionState
 from personaplex_app.errors import NoCapacity, SessionEnded
 
 FRAMES_APART = 1 << 12  # seeds of two talks; a float32 holds every multiple
@@ -26,6 +27,7 @@ ROOM = 5
 RECENT = 9  # talks that something happens to
 OFTEN = {
     "join": 1,
+    "start_over": 2,
     "say": 8,
     "round": 12,
     "lose": 4,
@@ -38,7 +40,7 @@ OFTEN = {
     "wait": 1,
 }
 OPERATIONS = [name for name, times in OFTEN.items() for _ in range(times)]
-RANDOM_OPERATIONS = 30_000
+RANDOM_OPERATIONS = 45_000
 
 
 @dataclass
@@ -63,7 +65,8 @@ class World:
         self.stepper = EchoStepper(slots)
         self.engine = Engine(self.stepper, clock=lambda: self.now, parking_bytes=ROOM * EchoSaved.bytes)
         self.talks: list[Talk] = []
-        self.resumed = self.refused = self.full = 0
+        self.part, self.plan = 0, TickPlan()
+        self.resumed = self.refused = self.full = self.begun_anew = 0
 
     def play(self, name: str, pick: int) -> None:
         getattr(self, name)(pick)
@@ -79,17 +82,43 @@ class World:
             session = self.engine.join(Choices("", "none", SamplingSettings(), seed))
             self.talks.append(Talk(seed, session))
 
+    def start_over(self, pick: int) -> None:
+        """Another talk in the same slot, with a count of its own; nothing is left of the one before."""
+        talk = self._pick(pick, live=True if pick % 4 else None)
+        if talk is None:
+            return
+        before, free = talk.session, self.engine.status.free
+        seed = len(self.talks) * FRAMES_APART
+        choices = Choices("", "none", SamplingSettings(), seed)
+        if not talk.live:
+            with pytest.raises(SessionEnded):
+                self.engine.start_over(before, choices)
+            return
+        fresh = self.engine.start_over(before, choices)
+        assert fresh.tenancy.slot == before.tenancy.slot and fresh.tenancy.generation == before.tenancy.generation + 1
+        assert not talk.live and not self.engine.can_resume(before.grant) and self.engine.status.free == free
+        assert fresh.lasted_seconds == pytest.approx(before.lasted_seconds)
+        self.talks.append(Talk(seed, fresh))
+        self.begun_anew += 1
+
     def say(self, pick: int) -> None:
         if talk := self._pick(pick, live=True):
             self.engine.hear(talk.session, frame_of(talk.seed))
 
     def round(self, pick: int) -> None:
-        """What the tick thread does, or as much of it as comes before the next operation."""
+        """What the tick thread does, or as much of it as comes before the next operation; the next round goes on there."""
         loop = self.engine._loop
-        parts = (loop._let_go, loop._prime_newcomer, lambda: (plan := loop._plan()).ready and loop._tick(plan))
-        for part in parts[: 1 + pick % 5]:
-            part()
+        for _ in range(1 + pick % 6):
+            (loop._let_go, loop._prime_newcomer, self.plan_tick, self.tick)[self.part]()
+            self.part = (self.part + 1) % 4
         self.now += 0.08
+
+    def plan_tick(self) -> None:
+        self.plan = self.engine._loop._plan()
+
+    def tick(self) -> None:
+        if self.plan.ready:
+            self.engine._loop._tick(self.plan)
 
     def lose(self, pick: int) -> None:
         if talk := self._pick(pick, live=True):
@@ -147,11 +176,14 @@ class World:
         self.now += pick % 12
 
     def check(self) -> None:
-        """Slots, sessions and grants add up, and every talk has counted on from its own seed without a gap."""
-        sessions = self.engine._roster.sessions
-        tenancies = [session.tenancy for session in sessions]
-        assert len({tenancy.slot for tenancy in tenancies}) == len(sessions)
-        assert self.engine.status.free + len(sessions) == self.stepper.slots
+        """Slots, sessions and grants add up, and every talk has counted on from its own seed without a gap.
+
+        Whoever was started over sits in the slot until it is wiped; all but the last of a slot are over.
+        """
+        last = {session.tenancy.slot: session for session in self.engine._roster.sessions}
+        for session in self.engine._roster.sessions:
+            assert session is last[session.tenancy.slot] or session.state is SessionState.ENDED
+        assert self.engine.status.free + len(last) == self.stepper.slots
         assert self.engine.parked.bytes <= ROOM * EchoSaved.bytes
         for talk in self.talks[-RECENT:]:
             self.check_talk(talk)
@@ -160,6 +192,8 @@ class World:
         tokens = talk.session.text_tokens
         assert tokens == list(range(talk.seed, talk.seed + len(tokens)))
         assert talk.session.counters.stepped == len(tokens)
+        if talk.session.state is SessionState.PRIMING and not talk.session.resumed:
+            assert talk.session.counters == Counters(), "a step of the talk before is none of its own"
         while (frame := talk.session.take_spoken()) is not None:
             assert float(frame.pcm[0]) in (0.0, talk.seed)
 
@@ -190,5 +224,6 @@ def test_every_talk_goes_on_in_its_own_state_through_many_operations() -> None:
         world.check_talk(talk)
     went_on = [talk for talk in world.talks if talk.old_grants and len(talk.session.text_tokens) > 3]
     parked = world.engine.parked
+    assert world.begun_anew > 300
     assert world.resumed > 500 and world.refused > 500 and world.full > 100 and len(went_on) > 50
     assert parked.dropped > 10 and parked.expired > 30

@@ -19,9 +19,24 @@ from personaplex_app.engine.session import Session, SessionState
 from personaplex_app.engine.slots import SlotState, SlotTable, Tenancy, full_sentence
 from personaplex_app.errors import NoCapacity
 
-OFTEN = {"join": 2, "go_live": 3, "hear": 6, "step": 4, "leave": 1, "drain": 3, "release": 3, "deliver": 2}
+OFTEN = {
+    "join": 2,
+    "go_live": 3,
+    "hear": 6,
+    "step": 4,
+    "leave": 1,
+    "drain": 3,
+    "release": 3,
+    "deliver": 2,
+    "start_over": 1,
+}
 OPERATIONS = [name for name, times in OFTEN.items() for _ in range(times)]
-IN_A_ROW = {"enter": ("join", "go_live"), "speak": ("hear", "step"), "go": ("leave", "drain", "release")}
+IN_A_ROW = {
+    "enter": ("join", "go_live"),
+    "speak": ("hear", "step"),
+    "go": ("leave", "drain", "release"),
+    "anew": ("start_over", "go_live"),
+}
 RANDOM_OPERATIONS = 100_000
 MOST_SECONDS = 60.0
 
@@ -73,6 +88,24 @@ def test_a_tenancy_that_is_over_can_do_nothing(state: SlotState) -> None:
     assert table.state(old) is SlotState.FREE and table.state(new) is state
 
 
+@pytest.mark.parametrize("state", [SlotState.PRIMING, SlotState.LIVE])
+def test_a_slot_that_is_renewed_is_never_free_and_its_old_tenancy_is_over(state: SlotState) -> None:
+    table = SlotTable(1)
+    old = _tenancy_in(table, state)
+    new = table.renew(old)
+    assert new == Tenancy(old.slot, old.generation + 1) and table.free == 0
+    assert (table.state(old), table.state(new)) == (SlotState.FREE, SlotState.PRIMING)
+    assert not any(move(old) for move in (table.go_live, table.drain, table.release)) and table.renew(old) is None
+    assert table.go_live(new) and table.drain(new) and table.release(new) and table.free == 1
+
+
+@pytest.mark.parametrize("state", [SlotState.DRAINING, SlotState.FREE])
+def test_what_is_drained_or_over_is_not_renewed(state: SlotState) -> None:
+    table = SlotTable(1)
+    tenancy = _tenancy_in(table, state)
+    assert table.renew(tenancy) is None and table.state(tenancy) is state
+
+
 def test_a_full_house_says_so_and_gives_the_lowest_slot_when_one_is_free() -> None:
     table = SlotTable(3)
     held = [table.claim() for _ in range(3)]
@@ -103,7 +136,7 @@ class World:
         self.sitting: dict[int, Session] = {}
         self.under_way: list[tuple[Tenancy, float]] = []
         self.numbers: dict[Tenancy, float] = {}
-        self.delivered = self.late = 0
+        self.delivered = self.late = self.renewed = 0
 
     def play(self, operations: Iterable[tuple[str, int]]) -> None:
         for name, pick in operations:
@@ -121,8 +154,18 @@ class World:
             return
         session = Session(self.table.claim(), CHOICES, None)
         assert session.tenancy.slot not in self.sitting, "a slot is given to one at a time"
+        self._seat(session)
+
+    def _seat(self, session: Session) -> None:
         self.sitting[session.tenancy.slot] = session
         self.numbers[session.tenancy] = float(len(self.numbers) + 1)
+
+    def start_over(self, pick: int) -> None:
+        session = self._pick(pick)
+        tenancy = self.table.renew(session.tenancy) if session and session.end("started over") else None
+        if tenancy is not None:
+            self._seat(Session(tenancy, CHOICES, None))
+            self.renewed += 1
 
     def go_live(self, pick: int) -> None:
         if (session := self._pick(pick)) and self.table.go_live(session.tenancy):
@@ -181,3 +224,4 @@ def test_no_late_result_in_a_hundred_thousand_operations() -> None:
     world.play((chance.choice(OPERATIONS), chance.randrange(1 << 16)) for _ in range(RANDOM_OPERATIONS))
     assert time.monotonic() - began < MOST_SECONDS
     assert world.delivered > 2000 and world.late > 500 and len(world.numbers) > 2000
+    assert world.renewed > 500
