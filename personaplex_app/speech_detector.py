@@ -73,3 +73,8 @@ class SpeechDetector:
             self._row = self._row + 1 if self._detector.process_chunk(window) >= PROBABILITY else 0
             found = found or self._row >= ROW
         return found
+
+    def forget(self) -> None:
+        """What comes next does not follow on what came."""
+        self._detector.reset()
+        self._waiting, self._row = b"", 0

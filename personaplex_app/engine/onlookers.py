@@ -8,11 +8,13 @@ Must not know: the web, torch, what is looked for.
 from __future__ import annotations
 
 import logging
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from personaplex_app.audio import Pcm
 
 log = logging.getLogger(__name__)
+
+Kind = TypeVar("Kind")
 
 
 class Onlooker(Protocol):
@@ -35,6 +37,10 @@ class Onlookers:
     def remove(self, onlooker: Onlooker) -> None:
         """It has seen enough; nothing happens where it does not look on."""
         self._all = [one for one in self._all if one is not onlooker]
+
+    def find(self, kind: type[Kind]) -> Kind | None:
+        """The first of this kind, which a resumed talk has already."""
+        return next((one for one in self._all if isinstance(one, kind)), None)
 
     def saw(self, index: int, heard: Pcm, spoken: Pcm) -> None:
         """Shows a frame to all."""

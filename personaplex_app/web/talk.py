@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
+from collections.abc import Callable
 
-from personaplex_app.audio import FRAME_SECONDS, Pcm
+from personaplex_app.audio import Pcm
 from personaplex_app.controls import Choices, SamplingSettings
 from personaplex_app.engine.admission import Ticket
 from personaplex_app.engine.call_clock import CallClock, CallLimits, Notice
@@ -20,9 +21,10 @@ from personaplex_app.engine.session import Session, SessionState, SpokenFrame
 from personaplex_app.errors import PersonaplexError
 from personaplex_app.metrics import TalkMeter
 from personaplex_app.speech_detector import SpeechDetector
+from personaplex_app.web.looking import Looking, look_on
 
 LISTEN_AFTER_SECONDS = 2.0  # somebody who spoke so lately speaks still: the detector can rest
-NEXT_CALL = "The new prompt and voice hold from the next call."
+NEXT_CALL = "The new prompt and voice hold from the next call, or once you start over."
 
 
 class Talk:
@@ -33,6 +35,7 @@ class Talk:
             same of the loop guard.
         grant: of the talk to resume.
         path: `webrtc` or `socket` once sound flows.
+        looking: who looks on at it, once it has a session.
         last_packet_at: when sound last came, on the desk's clock. ended: code and sentence.
     """
 
@@ -50,6 +53,7 @@ class Talk:
         self.admitted_at = 0.0
         self.entering = False
         self.meter: TalkMeter | None = None
+        self.looking: Looking | None = None
         self.warnings: deque[Notice] = deque(maxlen=8)
         self.asked: SamplingSettings | None = choices.sampling if choices else None
         self.guarded = choices.loop_guard if choices else True
@@ -82,22 +86,55 @@ class Talk:
         Args:
             voice: the visitor's own, where one was chosen.
         """
+        asked, notify = self.choices, self._notify()
+
+        def seat() -> Session:
+            return engine.resume(self.grant, notify) if asked is None else engine.join(asked, notify, voice)
+
+        session = await self._sit(seat)
+        now = time.monotonic()
+        self.clock = CallClock(limits, now - session.lasted_seconds, now)
+        self.changed()
+
+    async def start_over(self, engine: Engine, choices: Choices, voice: LearnedVoice | None = None) -> None:
+        """Goes on with a fresh session in the same slot; raises the engine's errors, and nothing has changed then.
+
+        The clock goes on from the first beginning; whoever begins anew is there, as if something had been said.
+        """
+        before, notify = self.session, self._notify()
+        assert before is not None and self.clock is not None
+        await self._sit(lambda: engine.start_over(before, choices, notify, voice))
+        self.notice, self._detector = "", None
+        self.clock.spoke(time.monotonic())
+        self.changed()
+
+    async def _sit(self, seat: Callable[[], Session]) -> Session:
+        """Takes the session that comes of it, with those who look on."""
+
+        def look() -> tuple[Session, Looking]:
+            session = seat()
+            return session, look_on(session)
+
+        session, self.looking = await asyncio.to_thread(look)
+        self.session, self.choices = session, session.choices
+        self.asked, self.guarded = session.asked
+        self.grant = session.grant
+        return session
+
+    def _notify(self) -> Callable[[], None]:
+        """What a session calls, from any thread, after anything changed."""
         loop = asyncio.get_running_loop()
 
         def notify() -> None:
             if not loop.is_closed():
                 loop.call_soon_threadsafe(self.changed)
 
-        if self.choices is not None:
-            session = await asyncio.to_thread(engine.join, self.choices, notify, voice)
-        else:
-            session = await asyncio.to_thread(engine.resume, self.grant, notify)
-        now = time.monotonic()
-        self.session, self.choices = session, session.choices
-        self.asked, self.guarded = session.asked
-        self.grant = session.grant
-        self.clock = CallClock(limits, now - session.counters.stepped * FRAME_SECONDS, now)
-        self.changed()
+        return notify
+
+    @property
+    def between(self) -> bool:
+        """Whether it is started over just now: the old session is over, and the new one not here yet."""
+        return self.entering and self.session is not None and self.session.state is SessionState.ENDED
 
     @property
     def talking(self) -> bool:
