@@ -24,6 +24,7 @@ from personaplex_app.personas import Persona
 from personaplex_app.web.catalogue import Catalogue
 from personaplex_app.web.form import FIELDS
 from personaplex_app.web.languages import TAGS, table_of
+from personaplex_app.web.presets import presets_over
 
 MICROPHONE = {"echoCancellation": True, "noiseSuppression": True, "autoGainControl": True, "channelCount": 1}
 PLAIN_MICROPHONE = {"echoCancellation": False, "noiseSuppression": False, "autoGainControl": False, "channelCount": 1}
@@ -64,7 +65,7 @@ def build_page(catalogue: Catalogue, make_call: Callable[..., Any], options: Pag
     """The whole page; `make_call(ticket_box, **options)` makes the component that carries the sound by WebRTC."""
     with _blocks(catalogue, options) as page:
         gr.HTML(_part("languages.html"), padding=False)
-        gr.Markdown(_said(f"{TITLE} {ENGLISH_ONLY}"))
+        gr.Markdown(_said(f"{TITLE} {ENGLISH_ONLY}"), elem_id="masthead")
         gr.Markdown(_said(catalogue.notice), elem_id="notice")
         with gr.Row(elem_id="rooms"):
             with gr.Column(scale=3, elem_id="choices"):
@@ -82,7 +83,12 @@ def build_page(catalogue: Catalogue, make_call: Callable[..., Any], options: Pag
 
 def _blocks(catalogue: Catalogue, options: PageOptions) -> gr.Blocks:
     theme = gr.themes.Soft(font=["system-ui", "sans-serif"], font_mono=["ui-monospace", "monospace"])
-    config = {"fields": FIELDS, "microphone": options.microphone, "voices": catalogue.voice_choices}
+    config = {
+        "fields": FIELDS,
+        "microphone": options.microphone,
+        "voices": catalogue.voice_choices,
+        "presets": presets_over(catalogue.sampling),
+    }
     head = f"<script>{_part('language.js')}</script>"  # first: gradio and all scripts ask for its choice
     head += f"<script>window.personaplexConfig = {_in_a_script(config)};</script>"
     head += f"<style>{''.join(_part(f'{name}.css') for name in STYLES)}</style>"  # gradio's own way rewrites the rules
@@ -137,7 +143,7 @@ def _call_options(options: PageOptions) -> dict[str, Any]:
         "mode": "send-receive",
         "modality": "audio",
         "full_screen": False,
-        "track_constraints": options.microphone,
+        "track_constraints": {**options.microphone, "personaplex": True},  # the mark that microphone.js knows it by
         "rtc_configuration": {"iceServers": []},
         "server_rtc_configuration": {"iceServers": []},
         "button_labels": {"start": "start", "waiting": "waiting", "stop": "stop"},  # read by rtc_path.js
@@ -149,13 +155,17 @@ def _choices_column(catalogue: Catalogue) -> list[Any]:
     first = catalogue.personas[0]
     few = len(catalogue.personas) <= FEW_PERSONAS
     gr.HTML(_part("gallery.html").replace("{{many}}", "few" if few else "many"), padding=False)
-    prompt = gr.Textbox(first.prompt, label=_said("Prompt"), lines=4, max_lines=10, elem_id="prompt")
-    gr.HTML(_part("coach.html"), padding=False)
-    voice = gr.Dropdown(catalogue.voice_choices, value=catalogue.voice_of(first), label=_said("Voice"), elem_id="voice")
-    gr.HTML(_part("voices.html"), padding=False)
-    with gr.Accordion(_said("Sampling (moves during the call)"), open=False):
+    with gr.Accordion(_said("Prompt and voice"), open=False, elem_id="persona-fold"):
+        prompt = gr.Textbox(first.prompt, label=_said("Prompt"), lines=4, max_lines=10, elem_id="prompt")
+        gr.HTML(_part("coach.html"), padding=False)
+        voices = catalogue.voice_choices
+        voice = gr.Dropdown(voices, value=catalogue.voice_of(first), label=_said("Voice"), elem_id="voice")
+        gr.HTML(_part("voices.html"), padding=False)
+    with gr.Accordion(_said("Sampling (moves during the call)"), open=False, elem_id="sampling-fold"):
+        gr.HTML(_part("presets.html"), padding=False)
         sliders = _sliders(catalogue, first)
         seed = gr.Textbox("", label=_said("Seed (empty: a fresh one each call)"), elem_id="seed", max_lines=1)
+        gr.HTML(_part("seed.html"), padding=False)
     return [prompt, voice, *sliders, seed]
 
 

@@ -1,6 +1,7 @@
 // The WebRTC path: FastRTC's component on the page is pressed for the visitor, its peer connection watched.
 
 import { isRelayed } from "./candidates.js";
+import { give } from "./microphone.js";
 
 const GRANT = "#call [title='grant webcam access'] button";
 const START = "#call button[aria-label='start stream']";
@@ -56,6 +57,7 @@ export class RtcPath {
     await wait(POLL_MS);
     if (turn !== this.turn) return; // it was stopped meanwhile
     this.started = true;
+    give(true);
     button.click();
   }
 
@@ -64,8 +66,17 @@ export class RtcPath {
     if (!this.started) return;
     this.started = false;
     this.peer = null;
+    give(false);
     const button = document.querySelector(START);
     if (button && !isIdle(button)) button.click();
+  }
+
+  // The two tracks of a connection that stands: what is sent and what is received; null where there are none.
+  tracks() {
+    if (this.peer?.connectionState !== "connected") return null;
+    const said = this.peer.getSenders().find(({ track }) => track?.kind === "audio")?.track;
+    const heard = this.peer.getReceivers().find(({ track }) => track?.kind === "audio")?.track;
+    return said && heard ? { said, heard } : null;
   }
 
   // "direct" or "relay", once a pair of candidates is chosen.

@@ -1,7 +1,8 @@
 // A talk's sound on the page's side: opens the microphone and the loudspeaker, PCM16 at 24 kHz both ways.
 //
-// start({constraints, base, send, onReport, onEnded}) -> {play(arrayBuffer), mute(on), stop(), running}
+// start({constraints, microphone, base, send, onReport, onEnded}) -> {play(arrayBuffer), mute(on), stop(), running}
 // constraints: getUserMedia's, or their audio part; its errors come through unchanged, and so do the audio context's.
+// microphone: opens the stream in getUserMedia's place, where whoever calls has a way of its own.
 // base: the address of the folder that holds the worklet's files; this file's own where left out.
 // send: gets an ArrayBuffer for every 20 ms that are said; silence while muted.
 // onReport: gets {played, filled, torn, shed_ms, added_ms, dropped_ms, prebuffer_ms, waiting_ms, level,
@@ -14,10 +15,10 @@ const MODULES = ["resample.js", "waiting_sound.js", "playout.js", "voice_worklet
 const WAKING = ["pointerdown", "keydown", "visibilitychange"];
 const INSECURE = "The microphone needs a secure page: open it over https, or on this machine as localhost.";
 
-export async function start({ constraints, base = import.meta.url, send, onReport, onEnded }) {
+export async function start({ constraints = {}, microphone, base = import.meta.url, send, onReport, onEnded }) {
   if (!navigator.mediaDevices) throw new DOMException(INSECURE, "NotSupportedError");
   const wish = "audio" in constraints ? constraints : { audio: constraints };
-  const stream = await navigator.mediaDevices.getUserMedia(wish);
+  const stream = await (microphone ? microphone() : navigator.mediaDevices.getUserMedia(wish));
   let graph;
   try {
     graph = await open(stream, base);

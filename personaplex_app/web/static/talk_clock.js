@@ -1,0 +1,36 @@
+// How long the talk has lasted, by the frames that the server counts: it stands still while a talk is away.
+//
+// In: `talk` messages, moments of performance.now(). Out: seconds, words. Must not know: the page.
+
+const FRAME_SECONDS = 0.08;
+
+export class TalkClock {
+  constructor() {
+    this.seconds = 0; // when it was told last
+    this.since = null; // null: it stands
+  }
+
+  take({ state, frames = 0 }, now) {
+    this.seconds = frames * FRAME_SECONDS;
+    this.since = state === "talking" ? now : null;
+  }
+
+  stop(now = performance.now()) {
+    this.seconds = this.at(now);
+    this.since = null;
+  }
+
+  at(now) {
+    return this.seconds + (this.since === null ? 0 : (now - this.since) / 1000);
+  }
+
+  words(now) {
+    return timeWords(this.at(now));
+  }
+}
+
+// 75 -> "1:15".
+export function timeWords(seconds) {
+  const whole = Math.max(0, Math.floor(seconds));
+  return `${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, "0")}`;
+}
