@@ -3,6 +3,7 @@
 
 import { t, translated } from "./i18n.js";
 import { Line } from "./line.js";
+import * as microphone from "./microphone.js";
 import { RtcPath } from "./rtc_path.js";
 import { BUTTONS, WORDS, microphoneWords } from "./words.js";
 
@@ -29,6 +30,7 @@ class Call {
     });
     this.rtc = new RtcPath({ onFailed: () => this.rtcFailed() });
     this.sound = null;
+    this.report = null; // of the socket's sound, a fifth of a second old at most
     this.grant = "";
     this.lostAt = 0;
     this.lastWords = "";
@@ -184,9 +186,10 @@ class Call {
     try {
       await import("./socket_sound.js"); // most calls never need it
       const sound = await window.personaplexSound.start({
-        constraints: { audio: config.microphone },
+        microphone: microphone.open,
         base: base + "static",
         send: (bytes) => this.line.sendSound(bytes),
+        onReport: (report) => { this.report = { ...report, at: performance.now() }; },
       });
       if (attempt !== this.attempt || this.state === "idle") return sound.stop();
       this.stopSound();
@@ -201,6 +204,12 @@ class Call {
   stopSound() {
     if (this.sound) this.sound.stop();
     this.sound = null;
+  }
+
+  // Whether what is said is sent; it holds on both ways of the sound, and when the talk comes back on another.
+  mute(on) {
+    microphone.mute(on);
+    announce("mute", on);
   }
 
   // A lost connection.
@@ -247,6 +256,7 @@ class Call {
     this.path = "";
     this.rtc.stop();
     this.stopSound();
+    this.mute(false); // who talks anew is heard
     this.warn({});
     this.become("idle");
     if (!listens) this.line.close();
@@ -296,8 +306,7 @@ function announce(kind, detail) {
 async function microphoneProblem() {
   if (!navigator.mediaDevices) return WORDS.insecure;
   try {
-    const stream = await navigator.mediaDevices.getUserMedia({ audio: config.microphone });
-    stream.getTracks().forEach((track) => track.stop());
+    microphone.close(await microphone.open());
     return "";
   } catch (error) {
     return microphoneWords(error);
