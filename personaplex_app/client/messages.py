@@ -58,6 +58,8 @@ class TalkState:
     Attributes:
         state: `priming` or `talking`. path: `webrtc` or `socket`. applied: the sampling that holds, in words.
         resumed: whether this talk went on after a lost connection. counters: what went through so far, in frames.
+        seed: as a number's digits. frames: of the talk, by now. window: what the model remembers, in positions; None
+            where it remembers nothing.
     """
 
     state: str
@@ -67,6 +69,9 @@ class TalkState:
     applied: str
     resumed: bool
     counters: dict[str, Any]
+    seed: str
+    frames: int
+    window: dict[str, Any] | None
 
 
 @dataclass(frozen=True)
@@ -190,6 +195,7 @@ _KINDS: dict[Any, tuple[type, ...]] = {
     "bool": (bool,),
     "list[Any]": (list,),
     "dict[str, Any]": (dict,),
+    "dict[str, Any] | None": (dict, type(None)),
 }
 _MOST_SHOWN = 80
 

@@ -61,6 +61,7 @@ class EchoStepper:
         self.voice_names: list[str] = []
         self.voice_seconds = 0.0
         self.has_words = False
+        self.window = None
         self.step_seconds = step_seconds
         self.prime_seconds = prime_seconds
         self.sampling: dict[int, SamplingSettings] = {}
@@ -97,6 +98,10 @@ class EchoStepper:
         count = self.counts.get(slot, 0)
         self.counts[slot] = count + 1
         return count
+
+    def used(self, slot: int) -> int:
+        """It remembers nothing."""
+        return 0
 
     def set_sampling(self, slot: int, sampling: SamplingSettings) -> None:
         """Keeps it, to be looked at."""

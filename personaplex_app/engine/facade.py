@@ -21,6 +21,7 @@ from personaplex_app.engine.loan import Loan
 from personaplex_app.engine.loop_events import LoopEvents, TickReport
 from personaplex_app.engine.loop_guard import LoopGuard
 from personaplex_app.engine.parking import GRANT_SECONDS, PARKING_BYTES, ParkedStatus, ParkingLot
+from personaplex_app.engine.past import Past
 from personaplex_app.engine.porter import Porter
 from personaplex_app.engine.ports import LearnedVoice, Stepper
 from personaplex_app.engine.readying import Readying
@@ -202,7 +203,8 @@ class Engine:
         """What makes the session once it has a slot; all that can be refused is refused here."""
         opening = self.stepper.open(choices, voice)
         guard = LoopGuard(choices.loop_guard, self.stepper.has_words)
-        return lambda tenancy: Session(tenancy, choices, opening, notify, self._clock, guard=guard)
+        past = Past(self.stepper.window, getattr(opening, "positions", 0))
+        return lambda tenancy: Session(tenancy, choices, opening, notify, self._clock, guard=guard, past=past)
 
     def learn_voice(self, pcm: Pcm, timeout_seconds: float = LEARN_SECONDS) -> LearnedVoice:
         """A voice from sound, to be handed to `join`; talks go first. Blocks, so call it in a thread.

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from personaplex_app.audio import Pcm
 from personaplex_app.controls import Choices, SamplingSettings
+from personaplex_app.window import Window
 
 
 class StepResult(Protocol):
@@ -70,6 +71,13 @@ class Stepper(Protocol):
     @property
     def has_words(self) -> bool:
         """Whether whoever speaks has words; where not, a talk without them is no silence."""
+
+    @property
+    def window(self) -> Window | None:
+        """How far back it remembers; None where it remembers nothing."""
+
+    def used(self, slot: int) -> int:
+        """Positions that a slot has gone through; fewer than before where its past was made shorter."""
 
     def open(self, choices: Choices, voice: Any = None) -> Any:
         """Everything that can be prepared without the device's state; what comes back is handed to `prime`.

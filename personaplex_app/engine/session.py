@@ -18,6 +18,7 @@ from personaplex_app.audio import FRAME_MS, FRAME_SECONDS, FrameAssembler, Pcm, 
 from personaplex_app.controls import Choices, SamplingSettings
 from personaplex_app.engine.loop_guard import NOTICED, PUT_BACK, REPEATS, SILENT, STEADIED, GuardAction, LoopGuard
 from personaplex_app.engine.onlookers import Onlookers
+from personaplex_app.engine.past import Past
 from personaplex_app.engine.ports import SavedSlot
 from personaplex_app.engine.scheduler import PATIENCE_SECONDS, SlotView
 from personaplex_app.engine.slots import Tenancy
@@ -60,6 +61,7 @@ class Session:
         parks: whether its state is to be kept, now that it has ended.
         chosen: sampling as the visitor has it; `applied` differs from it while the guard steadies the talk.
         guard: watches for loops; belongs to the tick thread.
+        past: how much of the window is used.
         onlookers: shown each frame that is taken; belong to the web's thread.
         prime_seconds: from the slot to the first frame, once it talks.
         before_seconds: of the same call, in talks that the visitor started over.
@@ -85,6 +87,7 @@ class Session:
     before_seconds: float = 0.0
     guard: LoopGuard = field(default_factory=LoopGuard)
     onlookers: Onlookers = field(default_factory=Onlookers)
+    past: Past = field(default_factory=Past)
     chosen: SamplingSettings = field(init=False)
 
     def __post_init__(self) -> None:
@@ -117,7 +120,7 @@ class Session:
         session.applied, session.chosen, session.counters = so_far.applied, so_far.chosen, replace(so_far.counters)
         session.transcript, session.text_tokens = so_far.transcript, so_far.text_tokens
         session._wanted, session._wanted_guard = so_far.wanted, so_far.guarded
-        session.before_seconds = so_far.before_seconds
+        session.before_seconds, session.past = so_far.before_seconds, so_far.past
         return session
 
     # The web's thread.
@@ -315,4 +318,5 @@ class Session:
             wanted,
             guarded,
             self.before_seconds,
+            self.past,
         )

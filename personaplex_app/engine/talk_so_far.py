@@ -5,11 +5,12 @@ In: what the tick thread counts and writes down. Out: plain values. Must not kno
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from personaplex_app.controls import Choices, SamplingSettings
 from personaplex_app.engine.loop_guard import LoopGuard
 from personaplex_app.engine.onlookers import Onlookers
+from personaplex_app.engine.past import Past
 from personaplex_app.records.transcript import Transcript
 
 
@@ -44,7 +45,7 @@ class TalkSoFar:
     Attributes:
         chosen: sampling as the visitor has it, whatever the guard makes of it.
         wanted: sampling that was asked for and not applied yet, or None; guarded: the same of the guard.
-        before_seconds: of the same call, in talks that were started over.
+        before_seconds: of the same call, in talks that were started over. past: how much of the window is used.
     """
 
     choices: Choices
@@ -58,3 +59,4 @@ class TalkSoFar:
     wanted: SamplingSettings | None = None
     guarded: bool | None = None
     before_seconds: float = 0.0
+    past: Past = field(default_factory=Past)

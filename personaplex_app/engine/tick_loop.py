@@ -253,6 +253,7 @@ class TickLoop:
         if not result.healthy:
             self._fail(session, NOT_FINITE)
             return
+        session.past.stands_at(self._stepper.used(session.tenancy.slot))
         session.deliver(result.pcm, result.text_token, self._stepper.text(result.text_token))
 
     def _fail(self, session: Session, because: str) -> None:

@@ -22,12 +22,14 @@ from personaplex_app.model.language import LanguageModel
 from personaplex_app.model.listener import Listener
 from personaplex_app.model.loading import Weights
 from personaplex_app.model.prompts import PromptPlan, VoicePrompt, check_plan_length, plan_prompt
+from personaplex_app.model.rebuild import KEPT_FRAMES
 from personaplex_app.model.saved_slot import SlotState
 from personaplex_app.model.tokenizer import Tokenizer
 from personaplex_app.model.transfer import Transfer
 from personaplex_app.model.voice_file import VoiceShelf
 from personaplex_app.planner import Plan
 from personaplex_app.voices import NO_VOICE
+from personaplex_app.window import Window
 
 TEXT_ROW = 0
 WARM_UP_TOKENS = (0, 10, 25, 50, 100, 200, 400)  # prompt lengths that choose different kernels
@@ -127,6 +129,16 @@ class SpeechStepper:
     def context(self) -> int:
         """Positions that the model remembers, prompt included."""
         return self.config.language.context
+
+    @property
+    def window(self) -> Window:
+        """How far back it remembers: a model that was trained on less than its context begins anew before that."""
+        trained = self.config.trained_positions
+        return Window(self.context) if trained is None else Window(trained, KEPT_FRAMES)
+
+    def used(self, slot: int) -> int:
+        """Positions that a slot has gone through, or that its past was made of when it was made shorter."""
+        return self.language.state.position_host[slot]
 
     def open(self, choices: Choices, voice: VoicePrompt | None = None) -> Opening:
         """Tokenizes the prompt, finds the voice and lays out the plan; `voice` stands in for the named one.

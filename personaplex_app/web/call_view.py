@@ -9,6 +9,7 @@ from typing import Any
 
 from personaplex_app.audio import FRAME_SECONDS
 from personaplex_app.engine.facade import EngineStatus
+from personaplex_app.engine.past import Past
 from personaplex_app.engine.session import Session, SessionState
 from personaplex_app.engine.slots import full_sentence
 from personaplex_app.web.form import describe_sampling
@@ -30,9 +31,33 @@ def talk_view(session: Session, path: str, notice: str = "") -> dict[str, Any]:
         "path": path,
         "grant": session.grant if session.resumable else "",
         "applied": applied_words(session),
+        "seed": str(session.choices.seed),
+        "frames": session.counters.stepped,
+        "window": window_view(session.past),
         "resumed": session.resumed,
         "counters": {name: getattr(session.counters, name) for name in SHOWN_COUNTERS},
     }
+
+
+def window_view(past: Past) -> dict[str, Any] | None:
+    """The model's window and what this talk has used of it, in positions; None where there is none."""
+    if past.window is None:
+        return None
+    return {
+        "positions": past.window.positions,
+        "kept": past.window.kept_frames,
+        "prompt": past.prompt,
+        "used": past.used,
+        "renewals": past.renewals,
+        "overflows": past.overflows,
+        "forgot_prompt": past.forgot_prompt,
+    }
+
+
+def standing(view: dict[str, Any]) -> dict[str, Any]:
+    """A view without what every frame moves on: a client counts that by itself, from the last that it was told."""
+    window = view["window"]
+    return {**view, "frames": 0, "window": window and {**window, "used": 0}}
 
 
 def applied_words(session: Session) -> str:

@@ -19,7 +19,7 @@ from personaplex_app.engine.admission import TicketState
 from personaplex_app.engine.parking import GRANT_SECONDS
 from personaplex_app.engine.session import SpokenFrame
 from personaplex_app.records.transcript import Remark
-from personaplex_app.web.call_view import talk_view
+from personaplex_app.web.call_view import standing, talk_view
 from personaplex_app.web.desk import FrontDesk
 from personaplex_app.web.talk import Talk
 from personaplex_app.web.turn import IceMinter
@@ -124,8 +124,9 @@ class Teller:
         self._asked_to_speak = self._talk.asked_to_speak
         now = time.monotonic()
         view = talk_view(session, self._talk.path, self._talk.notice)
-        if view != self._told and (now - self._told_at >= VIEW_SECONDS or view["state"] != self._told.get("state")):
-            self._told, self._told_at = view, now
+        news = standing(view)
+        if news != self._told and (now - self._told_at >= VIEW_SECONDS or view["state"] != self._told.get("state")):
+            self._told, self._told_at = news, now
             if self._talk.ended is None:
                 await self._wire.send("talk", **view)
 

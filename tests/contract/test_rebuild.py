@@ -16,6 +16,7 @@ from personaplex_app.model.loading import Weights
 from personaplex_app.model.rebuild import KEPT_FRAMES
 from personaplex_app.offline import render
 from personaplex_app.settings import EngineChoice
+from personaplex_app.window import Window
 
 TRAINED = 300
 PROMPT = "You work for Blue River which is a bike shop and your name is Kate. Information: A bike costs $45."
@@ -82,8 +83,8 @@ def test_a_restored_row_goes_on_as_the_original_through_a_rebuild(
 
 
 @pytest.fixture(scope="module")
-def long_talk(cache_outside_home) -> tuple[str, list[str]]:
-    """What `demo` says over twice its trained length: all of it, and after each question."""
+def long_talk(cache_outside_home) -> tuple[Window, list[str]]:
+    """How far back `demo` remembers, and what it says after each question over twice its trained length."""
     stepper = build_stepper(EngineChoice("demo", cache_outside_home, device="cpu"))
     pcm, windows = conversation(QUESTIONS, gap_seconds=4.6)
     rendered = render(stepper, stepper.open(Choices(PROMPT, "NATF0", stepper.config.sampling, 0)), pcm)
@@ -91,11 +92,12 @@ def long_talk(cache_outside_home) -> tuple[str, list[str]]:
         " ".join(w.text for w in rendered.transcript.words if window.start <= w.start_seconds * 24_000 < window.stop)
         for window in windows
     ]
-    return rendered.transcript.text, answers
+    return stepper.window, answers
 
 
 def test_the_miniature_stays_awake_past_its_trained_length(long_talk) -> None:
-    _, answers = long_talk
+    window, answers = long_talk
+    assert window == Window(512, KEPT_FRAMES)
     expected = ["forty five", "Kate"] * (len(QUESTIONS) // 2)
     right = [part in answer for part, answer in zip(expected, answers, strict=True)]
     assert sum(right) >= 9 and sum(right[-4:]) >= 2, answers

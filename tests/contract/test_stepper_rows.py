@@ -16,6 +16,7 @@ from personaplex_app.controls import Choices, SamplingSettings
 from personaplex_app.errors import InvalidInput
 from personaplex_app.model.stepper import SpeechStepper, Step
 from personaplex_app.settings import EngineChoice
+from personaplex_app.window import Window
 
 SLOTS = 2
 CHOICES = Choices("You enjoy having a good conversation.", "TINY0", SamplingSettings(), 3)
@@ -69,6 +70,15 @@ def test_a_step_has_its_shapes(stepper: SpeechStepper) -> None:
     assert step.tokens.shape == (9,) and step.heard_codes.shape == (8,)
     assert step.tokens.dtype == step.heard_codes.dtype == np.int64
     assert step.healthy and step.text_token == step.tokens[0]
+
+
+def test_it_says_how_far_back_it_remembers_and_how_much_of_it_a_slot_uses(stepper: SpeechStepper) -> None:
+    opening = stepper.open(CHOICES)
+    stepper.prime(1, opening)
+    assert stepper.window == Window(3000) and stepper.used(1) == opening.positions
+    stepper.step({1: _sound(0, 1)[0]})
+    assert stepper.used(1) == opening.positions + 1
+    stepper.release(1)
 
 
 def test_same_seed_same_talk_whoever_was_there_before(stranger: SpeechStepper) -> None:

@@ -20,6 +20,7 @@ ENDED = {"type": "ended", "code": "stopped", "sentence": "You ended the talk."}
 def talk_state(state: str = "talking", grant: str = "g1", **more: Any) -> dict[str, Any]:
     """A `talk` message."""
     fields = {"sentence": "Talking.", "path": "socket", "applied": "", "resumed": False, "counters": {}}
+    fields |= {"seed": "7", "frames": 0, "window": {}}
     return {"type": "talk", "state": state, "grant": grant, **fields, **more}
 
 

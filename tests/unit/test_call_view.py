@@ -10,9 +10,11 @@ from support.engine import CHOICES, Saved, frame_of
 
 from personaplex_app.controls import SamplingSettings
 from personaplex_app.engine.facade import EngineStatus
+from personaplex_app.engine.past import Past
 from personaplex_app.engine.session import Session
 from personaplex_app.engine.slots import Tenancy, full_sentence
-from personaplex_app.web.call_view import lines_words, status_words, talk_view
+from personaplex_app.web.call_view import lines_words, standing, status_words, talk_view
+from personaplex_app.window import Window
 
 
 @pytest.fixture
@@ -51,6 +53,36 @@ def test_a_grant_is_told_once_there_is_a_talk_to_resume(session: Session) -> Non
     resumed = Session.continued(session.so_far(), Saved(), Tenancy(0, 2), lambda: None, time.monotonic)
     view = talk_view(resumed, "webrtc")
     assert view["state"] == "priming" and view["grant"] == resumed.grant, "its state lies there from the start"
+
+
+def test_the_seed_is_told_whole_and_the_frames_are_counted(session: Session) -> None:
+    large = replace(session, choices=replace(session.choices, seed=2**63 - 1))
+    assert talk_view(large, "webrtc")["seed"] == "9223372036854775807", "as text: a browser's number would round it"
+    session.begin()
+    session.deliver(frame_of(0), 5, b"")
+    assert talk_view(session, "webrtc")["frames"] == 1
+
+
+def test_the_window_is_told_and_a_frame_alone_is_no_news(session: Session) -> None:
+    assert talk_view(session, "webrtc")["window"] is None, "an echo has none"
+    session.past = Past(Window(3000), prompt=90)
+    before = talk_view(session, "webrtc")
+    assert before["window"] == {
+        "positions": 3000,
+        "kept": None,
+        "prompt": 90,
+        "used": 90,
+        "renewals": 0,
+        "overflows": False,
+        "forgot_prompt": False,
+    }
+    session.past.stands_at(91)
+    session.counters.stepped += 1
+    after = talk_view(session, "webrtc")
+    assert after["window"]["used"] == 91 and after != before
+    assert standing(after) == standing(before)
+    session.past.stands_at(3001)
+    assert standing(talk_view(session, "webrtc")) != standing(before), "that the oldest is forgotten is news"
 
 
 def test_what_was_lost_is_counted(session: Session) -> None:
