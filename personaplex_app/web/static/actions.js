@@ -2,6 +2,7 @@
 //
 // In: the choice, and `onKept` for when what this browser keeps has changed. Must not know: how cards look.
 
+import { t } from "./i18n.js";
 import { button, part, tell } from "./parts.js";
 import { copyLink, exportFile, importFile } from "./sharing.js";
 import * as yours from "./yours.js";
@@ -27,12 +28,12 @@ export class Actions {
     this.shown = state;
     const focused = document.activeElement?.dataset?.does;
     const does = (name, text, run) => button(text, () => this.attempt(run), { dataset: { does: name } });
-    const buttons = [does("link", "Copy link", () => this.link())];
-    if (own && edited) buttons.push(does("save", "Save changes", () => this.saveChanges()));
-    if (own) buttons.push(does("rename", "Rename", () => this.askName("rename")));
-    buttons.push(does("copy", own ? "Duplicate" : "Save as mine", () => this.askName("copy")));
-    if (own) buttons.push(does("delete", "Delete", () => this.remove()));
-    buttons.push(does("export", "Export", () => this.export()));
+    const buttons = [does("link", t("Copy link"), () => this.link())];
+    if (own && edited) buttons.push(does("save", t("Save changes"), () => this.saveChanges()));
+    if (own) buttons.push(does("rename", t("Rename"), () => this.askName("rename")));
+    buttons.push(does("copy", own ? t("Duplicate") : t("Save as mine"), () => this.askName("copy")));
+    if (own) buttons.push(does("delete", t("Delete"), () => this.remove()));
+    buttons.push(does("export", t("Export"), () => this.export()));
     part("chosen").replaceChildren(...buttons);
     if (focused) buttons.find((one) => one.dataset.does === focused)?.focus();
   }
@@ -57,7 +58,7 @@ export class Actions {
 
   saveChanges() {
     this.take(yours.replace(this.choice.current.persona.id, this.choice.now()));
-    tell("told", "Your changes are kept in this browser.");
+    tell("told", t("Your changes are kept in this browser."));
   }
 
   // The form for a name: of the chosen one, or of a copy.
@@ -66,7 +67,7 @@ export class Actions {
     const { kind, persona } = this.choice.current;
     tell("told", "");
     part("naming").hidden = false;
-    part("naming-title").value = purpose === "copy" && kind === "own" ? `${persona.title}, copy` : persona.title;
+    part("naming-title").value = purpose === "copy" && kind === "own" ? t("{title}, copy", { title: persona.title }) : persona.title;
     part("naming-title").focus();
     part("naming-title").select();
   }
@@ -83,7 +84,7 @@ export class Actions {
     if (this.purpose === "rename") this.take(yours.replace(persona.id, { ...persona, title }));
     else this.take(yours.keep({ ...this.choice.now(), title }));
     this.leaveNaming();
-    tell("told", `“${title}” is kept in this browser, and nowhere else.`);
+    tell("told", t("“{title}” is kept in this browser, and nowhere else.", { title }));
   }
 
   remove() {
@@ -92,8 +93,8 @@ export class Actions {
     this.choice.name({ kind: "guest", key: "", persona });
     this.onKept();
     part("search").focus();
-    tell("told", `“${persona.title}” is deleted.`, {
-      does: "Bring it back",
+    tell("told", t("“{title}” is deleted.", { title: persona.title }), {
+      does: t("Bring it back"),
       run: () => this.attempt(() => this.take(yours.replace(persona.id, persona))),
     });
   }
@@ -103,7 +104,7 @@ export class Actions {
     if (!file) return;
     part("import-file").value = "";
     const persona = await importFile(file);
-    await this.bring(persona, `“${persona.title}” came in and is kept in this browser.`);
+    await this.bring(persona, t("“{title}” came in and is kept in this browser.", { title: persona.title }));
   }
 
   // Keeps a persona that came in and chooses it; where nothing can be kept it is chosen all the same.

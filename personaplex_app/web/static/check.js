@@ -1,6 +1,7 @@
 // "Check my set-up": microphone, loudspeaker, round trip, path and the engine's speed, a sentence for each.
 
 import { isRelayed } from "./candidates.js";
+import { t, translated } from "./i18n.js";
 import { Line } from "./line.js";
 import { microphoneWords, WORDS } from "./words.js";
 
@@ -20,7 +21,7 @@ const within = (promise, ms) => Promise.race([promise, wait(ms).then(() => Promi
 export async function checkSetUp({ base, show }) {
   const found = [];
   const add = (sentence) => { found.push(sentence); show(found.join("\n")); };
-  show("Checking ...");
+  show(t("Checking ..."));
   await checkSound(add);
   await checkServer(base, add);
   return found;
@@ -28,13 +29,13 @@ export async function checkSetUp({ base, show }) {
 
 // Microphone and loudspeaker: no processing, so that the level and the leak are the room's.
 async function checkSound(add) {
-  if (!navigator.mediaDevices) return add(`Microphone: ${WORDS.insecure}`);
+  if (!navigator.mediaDevices) return add(t("Microphone: {words}", { words: WORDS.insecure }));
   const plain = { echoCancellation: false, noiseSuppression: false, autoGainControl: false };
   let stream;
   try {
     stream = await navigator.mediaDevices.getUserMedia({ audio: plain });
   } catch (error) {
-    return add(`Microphone: ${microphoneWords(error)}`);
+    return add(t("Microphone: {words}", { words: microphoneWords(error) }));
   }
   const context = new AudioContext();
   try {
@@ -95,20 +96,21 @@ async function playTone(context, during) {
 
 export function levelWords(level) {
   const db = decibels(level);
-  const shown = `${db.toFixed(0)} dB`;
-  if (db < -85) return "Microphone: it is silent. Is it muted, or the wrong one?";
-  if (db < -55) return `Microphone: quiet (${shown} at most). Speak during the check, or come closer.`;
-  if (db > -6) return `Microphone: very loud (${shown}); turn it down, or it will distort.`;
-  return `Microphone: good, ${shown} at most.`;
+  const shown = db.toFixed(0);
+  if (db < -85) return t("Microphone: it is silent. Is it muted, or the wrong one?");
+  if (db < -55) return t("Microphone: quiet ({shown} dB at most). Speak during the check, or come closer.", { shown });
+  if (db > -6) return t("Microphone: very loud ({shown} dB); turn it down, or it will distort.", { shown });
+  return t("Microphone: good, {shown} dB at most.", { shown });
 }
 
 export function leakWords(during, before) {
   const leak = decibels(during) - decibels(TONE_LEVEL);
+  const shown = leak.toFixed(0);
   if (during < 2 * before || leak < -60) {
-    return "Loudspeaker: the microphone does not hear it. If you heard the tone you wear headphones: good. If not, look at the volume.";
+    return t("Loudspeaker: the microphone does not hear it. If you heard the tone you wear headphones: good. If not, look at the volume.");
   }
-  if (leak < -40) return `Loudspeaker: it plays, and little of it reaches the microphone (${leak.toFixed(0)} dB).`;
-  return `Loudspeaker: it plays, and the microphone hears it (${leak.toFixed(0)} dB). Wear headphones, or the persona will hear itself.`;
+  if (leak < -40) return t("Loudspeaker: it plays, and little of it reaches the microphone ({shown} dB).", { shown });
+  return t("Loudspeaker: it plays, and the microphone hears it ({shown} dB). Wear headphones, or the persona will hear itself.", { shown });
 }
 
 // The server: round trip, path and speed over a socket of its own.
@@ -133,7 +135,7 @@ async function checkServer(base, add) {
     add(await pathWords(line, next));
     add(speedWords(stepMs));
   } catch {
-    add(`Server: ${WORDS.unreachable}`);
+    add(t("Server: {words}", { words: WORDS.unreachable }));
   } finally {
     line.close();
   }
@@ -153,24 +155,25 @@ async function ping(line, next) {
 }
 
 export function tripWords(ms) {
-  const words = `Round trip to the server: ${ms.toFixed(0)} ms`;
-  if (ms < 80) return `${words}: good.`;
-  return ms < 250 ? `${words}: answers come a little late.` : `${words}: the talk will lag. It is your network, not the GPU.`;
+  const trip = ms.toFixed(0);
+  if (ms < 80) return t("Round trip to the server: {trip} ms: good.", { trip });
+  if (ms < 250) return t("Round trip to the server: {trip} ms: answers come a little late.", { trip });
+  return t("Round trip to the server: {trip} ms: the talk will lag. It is your network, not the GPU.", { trip });
 }
 
 export function speedWords(stepMs) {
-  const taken = stepMs < 0.1 ? "less than 0.1" : stepMs.toFixed(stepMs < 10 ? 1 : 0);
-  const words = `Engine: one step takes ${taken} ms of the ${FRAME_MS} it has`;
-  if (stepMs > FRAME_MS) return `${words}: slower than real time here.`;
-  return stepMs > 0.8 * FRAME_MS ? `${words}: just fast enough.` : `${words}: fast enough.`;
+  const values = { taken: stepMs < 0.1 ? t("less than 0.1") : stepMs.toFixed(stepMs < 10 ? 1 : 0), has: FRAME_MS };
+  if (stepMs > FRAME_MS) return t("Engine: one step takes {taken} ms of the {has} it has: slower than real time here.", values);
+  if (stepMs > 0.8 * FRAME_MS) return t("Engine: one step takes {taken} ms of the {has} it has: just fast enough.", values);
+  return t("Engine: one step takes {taken} ms of the {has} it has: fast enough.", values);
 }
 
 async function pathWords(line, next) {
-  const socket = "Path: WebRTC does not connect from here. Your talk will travel over the socket, a little slower.";
+  const socket = t("Path: WebRTC does not connect from here. Your talk will travel over the socket, a little slower.");
   if (!window.RTCPeerConnection) return socket;
   line.send({ type: "check" });
   const start = await within(next(), 2 * ANSWER_MS);
-  if (start.type !== "check") return `Path: ${start.sentence}`;
+  if (start.type !== "check") return t("Path: {words}", { words: translated(start.sentence) });
   const peer = new RTCPeerConnection({ iceServers: start.ice_servers });
   try {
     const channel = peer.createDataChannel("check");
@@ -180,11 +183,11 @@ async function pathWords(line, next) {
     });
     line.send({ type: "check", sdp: await offer(peer) });
     const answer = await within(next(), 2 * ANSWER_MS);
-    if (answer.type !== "check") return `Path: ${answer.sentence}`;
+    if (answer.type !== "check") return t("Path: {words}", { words: translated(answer.sentence) });
     await peer.setRemoteDescription({ type: "answer", sdp: answer.sdp });
     await within(back, PATH_MS);
     const relayed = await isRelayed(peer);
-    return relayed ? "Path: WebRTC through a relay (TURN)." : "Path: WebRTC, directly.";
+    return relayed ? t("Path: WebRTC through a relay (TURN).") : t("Path: WebRTC, directly.");
   } catch {
     return socket;
   } finally {

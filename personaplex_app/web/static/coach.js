@@ -4,11 +4,12 @@
 // Counts are the server's alone. Must not know: personas, the gallery.
 
 import { onValues, values } from "./fields.js";
+import { t, translated } from "./i18n.js";
 import { fillBar, part, tell, write } from "./parts.js";
 import { post } from "./wire.js";
 
 const PAUSE_MS = 300;
-const SHAPES = { assistant: "an assistant", service: "a service desk", casual: "a talker" };
+const MAKE_IT = { assistant: t("Make it an assistant"), service: t("Make it a service desk"), casual: t("Make it a talker") };
 
 export class Coach {
   constructor({ onPrompt }) {
@@ -44,15 +45,15 @@ export class Coach {
 
   show({ tokens, seconds, share, most_share: most, fits, shape, sentence, nearest }) {
     const known = tokens !== null;
-    const words = known ? `${tokens} ${tokens === 1 ? "token" : "tokens"} · ${seconds.toFixed(1)} s · ${percent(share)} of the window` : "";
-    write(part("coach-words"), known ? `${words} (at most ${percent(most)})` : "");
-    fillBar(part("coach-meter"), known ? share / most : 0, words || "unknown");
-    write(part("coach-sentence"), sentence);
+    const words = known ? lengthWords(tokens, seconds, share) : "";
+    write(part("coach-words"), known ? t("{words} (at most {most})", { words, most: percent(most) }) : "");
+    fillBar(part("coach-meter"), known ? share / most : 0, words || t("unknown"));
+    write(part("coach-sentence"), translated(sentence));
     Object.assign(part("coach").dataset, { fits: fits !== false, shape });
     this.nearest = nearest;
     const offer = part("coach-nearest");
     offer.hidden = !nearest;
-    write(offer, nearest ? `Make it ${SHAPES[nearest.shape] ?? nearest.shape}` : "");
+    write(offer, nearest ? MAKE_IT[nearest.shape] : "");
   }
 
   showRefusal(sentence) {
@@ -60,7 +61,7 @@ export class Coach {
     write(part("coach-sentence"), sentence);
     part("coach").dataset.fits = false;
     part("coach-nearest").hidden = true;
-    fillBar(part("coach-meter"), 0, "unknown");
+    fillBar(part("coach-meter"), 0, t("unknown"));
   }
 
   async takeNearest() {
@@ -78,7 +79,7 @@ export class Coach {
     await this.attempt(async () => {
       const { prompt } = await post("library/desk", Object.fromEntries(new FormData(form)));
       await this.onPrompt(prompt);
-      tell("desk-told", "It stands in the prompt.");
+      tell("desk-told", t("It stands in the prompt."));
     });
   }
 
@@ -92,6 +93,12 @@ export class Coach {
 }
 
 const keyOf = ({ prompt, voice }) => JSON.stringify([prompt, voice]);
+
+function lengthWords(tokens, seconds, share) {
+  const values = { tokens, seconds: seconds.toFixed(1), share: percent(share) };
+  if (tokens === 1) return t("1 token · {seconds} s · {share} of the window", values);
+  return t("{tokens} tokens · {seconds} s · {share} of the window", values);
+}
 
 function percent(share) {
   const hundredths = 100 * share;

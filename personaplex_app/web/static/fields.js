@@ -2,12 +2,14 @@
 // whose event has them as its outputs (page.py). Every change is told by the event "personaplex-values" on the document.
 // In: values by name. Out: the same. Must not know: personas, the server.
 
+import { t } from "./i18n.js";
+
 const config = window.personaplexConfig;
 const KEEP = { __type__: "update" }; // gradio's word for a box that stays as it is
 const LOOK_MS = 20;
 const AGAIN_LOOKS = 20; // after which the button is pressed again
 const PATIENCE_MS = 4000;
-const STUCK = "This page's boxes do not answer. Load it again.";
+const STUCK = t("This page's boxes do not answer. Load it again.");
 
 let wanted = {}; // by name of a box: its new properties
 let fills = 0; // so far

@@ -2,6 +2,7 @@
 //
 // In: entries {kind, key, persona, start: {ready, seconds} or null}. Out: `onChoose(entry)`. Must not know: what that does.
 
+import { t, translated } from "./i18n.js";
 import { make, part, write } from "./parts.js";
 
 const FEW_CHIPS = 6;
@@ -24,7 +25,7 @@ export class Gallery {
     const focused = document.activeElement?.dataset?.key;
     this.entries = entries;
     this.cards = new Map(entries.map((entry) => [entry.key, this.card(entry)]));
-    part("cards").replaceChildren(...this.cards.values(), make("p", { id: "none-found", textContent: "No persona fits.", hidden: true }));
+    part("cards").replaceChildren(...this.cards.values(), make("p", { id: "none-found", textContent: t("No persona fits."), hidden: true }));
     this.showChips();
     this.mark(this.chosen);
     this.sift();
@@ -52,14 +53,14 @@ export class Gallery {
     const { title, pitch, tags, author } = entry.persona;
     const start = make("span", { className: "start" });
     showStart(start, entry);
-    const by = entry.kind === "own" ? "yours" : author && `by ${author}`;
+    const by = entry.kind === "own" ? t("yours") : author && t("by {author}", { author });
     const foot = make("span", { className: "foot" }, make("span", { className: "by", textContent: by }), start);
     return make(
       "button",
       { type: "button", className: "card", dataset: { key: entry.key }, onclick: () => this.onChoose(entry) },
       make("span", { className: "title", textContent: title }),
       make("span", { className: "pitch", textContent: pitch }),
-      make("span", { className: "tags", textContent: tags.join(" · ") }),
+      make("span", { className: "tags", textContent: tags.map(translated).join(" · ") }),
       foot,
     );
   }
@@ -75,9 +76,10 @@ export class Gallery {
     if (!tags.includes(this.tag)) this.tag = "";
     const shown = this.allChips ? tags : tags.slice(0, FEW_CHIPS);
     if (this.tag && !shown.includes(this.tag)) shown.push(this.tag);
-    const chips = shown.map((tag) => chip(tag, tag === this.tag, () => this.pick(tag)));
+    const chips = shown.map((tag) => chip(tag === YOURS ? t("yours") : translated(tag), tag === this.tag, () => this.pick(tag), tag));
     if (tags.length > FEW_CHIPS) {
-      chips.push(chip(this.allChips ? "fewer tags" : `${tags.length - FEW_CHIPS} more tags`, null, () => this.unfold()));
+      const words = this.allChips ? t("fewer tags") : t("{count} more tags", { count: tags.length - FEW_CHIPS });
+      chips.push(chip(words, null, () => this.unfold()));
     }
     part("chips").replaceChildren(...chips);
   }
@@ -85,7 +87,7 @@ export class Gallery {
   pick(tag) {
     this.tag = this.tag === tag ? "" : tag;
     this.showChips();
-    [...part("chips").children].find((one) => one.textContent === tag)?.focus();
+    [...part("chips").children].find((one) => one.dataset.tag === tag)?.focus();
     this.sift();
   }
 
@@ -101,14 +103,14 @@ export class Gallery {
     let found = 0;
     for (const { key, kind, persona } of this.entries) {
       const { title, pitch, tags, author, prompt } = persona;
-      const text = [title, pitch, author, prompt, ...tags].join("\n").toLowerCase();
+      const text = [title, pitch, author, prompt, ...tags, ...tags.map(translated)].join("\n").toLowerCase();
       const tagged = !this.tag || tags.includes(this.tag) || (this.tag === YOURS && kind === "own");
       const fits = tagged && words.every((word) => text.includes(word));
       this.cards.get(key).hidden = !fits;
       found += fits ? 1 : 0;
     }
     part("none-found").hidden = found > 0 || !this.entries.length;
-    write(part("found"), words.length || this.tag ? `${found} of ${this.entries.length} personas` : "");
+    write(part("found"), words.length || this.tag ? t("{found} of {all} personas", { found, all: this.entries.length }) : "");
     this.setStop();
   }
 
@@ -138,8 +140,8 @@ export class Gallery {
   }
 }
 
-function chip(text, pressed, run) {
-  const made = make("button", { type: "button", className: "chip", textContent: text, onclick: run });
+function chip(text, pressed, run, tag = "") {
+  const made = make("button", { type: "button", className: "chip", textContent: text, onclick: run, dataset: { tag } });
   if (pressed !== null) made.setAttribute("aria-pressed", pressed);
   return made;
 }
@@ -151,6 +153,6 @@ function showStart(element, { start }) {
 
 export function startWords(start) {
   if (!start) return "";
-  if (start.ready) return "ready";
-  return start.seconds < 1 ? "primes in under 1 s" : `primes in about ${Math.round(start.seconds)} s`;
+  if (start.ready) return t("ready");
+  return start.seconds < 1 ? t("primes in under 1 s") : t("primes in about {seconds} s", { seconds: Math.round(start.seconds) });
 }

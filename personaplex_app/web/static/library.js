@@ -6,6 +6,7 @@ import { Choice } from "./choice.js";
 import { Coach } from "./coach.js";
 import { fill, values } from "./fields.js";
 import { Gallery } from "./gallery.js";
+import { t } from "./i18n.js";
 import { askedBy, personaIn } from "./link.js";
 import { OwnVoice } from "./own_voice.js";
 import { part, tell } from "./parts.js";
@@ -41,7 +42,7 @@ class Library {
         this.personas = (await askJson("library/personas")).personas;
         break;
       } catch (error) {
-        tell("told", `The library is not there: ${error.message}`, { bad: true });
+        tell("told", t("The library is not there: {reason}", { reason: error.message }), { bad: true });
         await wait(AGAIN_MS);
       }
     }
@@ -72,9 +73,9 @@ class Library {
   async choose(entry, told = "") {
     const aside = await this.choice.take(entry);
     const there = entry.kind === "library" || this.voices.names.includes(entry.persona.voice);
-    const voice = there ? told : `The voice ${entry.persona.voice} is not here; ${values().voice} speaks instead.`;
-    const more = aside ? { does: "Bring them back", run: () => this.attempt(() => this.choice.bringBack()) } : {};
-    tell("told", [voice, aside ? "Your changes were put aside." : ""].filter(Boolean).join(" "), more);
+    const voice = there ? told : t("The voice {voice} is not here; {other} speaks instead.", { voice: entry.persona.voice, other: values().voice });
+    const more = aside ? { does: t("Bring them back"), run: () => this.attempt(() => this.choice.bringBack()) } : {};
+    tell("told", [voice, aside ? t("Your changes were put aside.") : ""].filter(Boolean).join(" "), more);
   }
 
   async attempt(run) {
@@ -89,7 +90,7 @@ class Library {
     const before = values().prompt;
     await fill({ prompt });
     if (before.trim() && before !== prompt) {
-      tell("coach-told", "Your prompt was put aside.", { does: "Bring it back", run: () => fill({ prompt: before }) });
+      tell("coach-told", t("Your prompt was put aside."), { does: t("Bring it back"), run: () => fill({ prompt: before }) });
     }
   }
 
@@ -98,7 +99,7 @@ class Library {
     const used = values()?.voice;
     if (!used || this.voices.names.includes(used)) return;
     await fill({ voice: this.voices.first });
-    tell("told", `Your voice ${used} is gone; ${this.voices.first} speaks instead.`);
+    tell("told", t("Your voice {used} is gone; {other} speaks instead.", { used, other: this.voices.first }));
   }
 
   // The persona that the page's address asks for. A fragment leaves the address, so that a reload keeps later edits.
@@ -108,7 +109,7 @@ class Library {
     if (link.fragment) history.replaceState(history.state, "", location.pathname + location.search);
     await this.attempt(async () => {
       const entry = link.fragment ? await this.guest(link.fragment) : this.libraryEntry(link.id);
-      await this.choose(entry, link.fragment ? `“${entry.persona.title}” came with the link: press Talk.` : "");
+      await this.choose(entry, link.fragment ? t("“{title}” came with the link: press Talk.", { title: entry.persona.title }) : "");
       this.gallery.reveal(entry.key);
     });
   }
@@ -121,7 +122,7 @@ class Library {
 
   libraryEntry(id) {
     const entry = this.entries.find(({ kind, persona }) => kind === "library" && persona.id === id);
-    if (!entry) throw new Error(id ? `There is no persona “${id}” here.` : "This link names no persona that could be here.");
+    if (!entry) throw new Error(id ? t("There is no persona “{id}” here.", { id }) : t("This link names no persona that could be here."));
     return entry;
   }
 
@@ -144,7 +145,6 @@ async function mounted() {
 
 await mounted();
 const library = new Library();
-if (matchMedia("(max-width: 700px)").matches) part("line-details").open = false;
 await library.ownVoice.refresh();
 await library.load();
 await library.openLink();

@@ -2,6 +2,7 @@
 // server sees a fragment. What comes out is still to be checked by the server (`library/check`).
 // In and out: personas. A link that cannot be used raises LinkRefused with a sentence. Must not know: the page.
 
+import { t } from "./i18n.js";
 import { SAMPLING, portable } from "./persona.js";
 
 export const MOST_FRAGMENT = 8000; // characters
@@ -15,7 +16,7 @@ const ID = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/;
 
 export class LinkRefused extends Error {}
 
-const DAMAGED = "This link is damaged: it holds no persona that can be read. Ask for it again.";
+const DAMAGED = t("This link is damaged: it holds no persona that can be read. Ask for it again.");
 
 // A link to a library persona as it stands.
 export function linkById(page, id) {
@@ -32,7 +33,7 @@ export async function linkTo(page, persona) {
   const packed = text.length <= MOST_TEXT ? toBase64(await deflated(text)) : "";
   const fragment = `p=${packed}`;
   if (!packed || fragment.length > MOST_FRAGMENT) {
-    throw new LinkRefused("This persona is too long for a link. Export it as a file instead.");
+    throw new LinkRefused(t("This persona is too long for a link. Export it as a file instead."));
   }
   const link = new URL(page);
   link.search = "";
@@ -51,7 +52,8 @@ export function askedBy(location) {
 // The persona in a fragment `p=...`.
 export async function personaIn(fragment) {
   if (fragment.length > MOST_FRAGMENT) {
-    throw new LinkRefused(`This link is too long: ${fragment.length} characters, and ${MOST_FRAGMENT} are the most.`);
+    const lengths = { characters: fragment.length, most: MOST_FRAGMENT };
+    throw new LinkRefused(t("This link is too long: {characters} characters, and {most} are the most.", lengths));
   }
   const packed = fragment.slice("p=".length);
   if (!/^[A-Za-z0-9_-]+$/.test(packed)) throw new LinkRefused(DAMAGED);
@@ -71,12 +73,13 @@ function checked(held) {
   if (typeof held !== "object" || held === null || Array.isArray(held)) throw new LinkRefused(DAMAGED);
   const unknown = Object.keys(held).find((key) => !KEYS.includes(key));
   if (unknown !== undefined) {
-    throw new LinkRefused(`This link was refused: it holds "${unknown.slice(0, 40)}", and a link may hold only ${KEYS.join(", ")}.`);
+    const names = { unknown: unknown.slice(0, 40), known: KEYS.join(", ") };
+    throw new LinkRefused(t('This link was refused: it holds "{unknown}", and a link may hold only {known}.', names));
   }
-  if (held.v !== VERSION) throw new LinkRefused("This link was made by another version of this page.");
+  if (held.v !== VERSION) throw new LinkRefused(t("This link was made by another version of this page."));
   const { v, ...persona } = held;
   const wrong = wrongKey(persona);
-  if (wrong) throw new LinkRefused(`This link was refused: its ${wrong} cannot be used.`);
+  if (wrong) throw new LinkRefused(t("This link was refused: its {wrong} cannot be used.", { wrong }));
   return persona;
 }
 
@@ -106,11 +109,11 @@ async function inflated(bytes) {
   throw new LinkRefused(tooMuch());
 }
 
-const tooMuch = () => `This link was refused: it unpacks to more than ${MOST_TEXT} characters.`;
+const tooMuch = () => t("This link was refused: it unpacks to more than {most} characters.", { most: MOST_TEXT });
 
 // Bytes through one of the browser's streams; stops as soon as more than `most` came out.
 async function through(stream, bytes, most) {
-  if (!window[stream]) throw new LinkRefused("This browser is too old for persona links.");
+  if (!window[stream]) throw new LinkRefused(t("This browser is too old for persona links."));
   const { readable, writable } = new window[stream]("deflate-raw");
   const writer = writable.getWriter();
   writer.write(bytes).catch(() => {}); // what is wrong is told where it is read

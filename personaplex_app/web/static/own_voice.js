@@ -3,6 +3,7 @@
 // In: presses. Out: `onOwn([{name, words}])` whenever they change, `onUse(name)` for a new one. What the server keeps is
 // the server's to say (`voices/own`). Must not know: the list of voices, the gallery.
 
+import { t, translated } from "./i18n.js";
 import { button, fillBar, make, part, tell, write } from "./parts.js";
 import { record } from "./recorder.js";
 import { address, askJson } from "./wire.js";
@@ -46,30 +47,31 @@ export class OwnVoice {
     part("own-list").replaceChildren(...voices.map((one) => this.row(one)));
     if (state === this.shown) return undefined;
     this.shown = state;
-    return this.onOwn(voices.map(({ voice, seconds }) => ({ name: voice, words: `${voice} · your own, ${seconds.toFixed(0)} s` })));
+    return this.onOwn(voices.map(({ voice, seconds }) => ({ name: voice, words: t("{voice} · your own, {seconds} s", { voice, seconds: seconds.toFixed(0) }) })));
   }
 
   row({ voice, seconds, expires_seconds: left }) {
-    const words = `${voice} · ${seconds.toFixed(1)} s of sound · for another ${Math.max(1, Math.round(left / 60))} min`;
+    const lasts = { voice, seconds: seconds.toFixed(1), minutes: Math.max(1, Math.round(left / 60)) };
+    const words = t("{voice} · {seconds} s of sound · for another {minutes} min", lasts);
     return make(
       "div",
       { className: "voice" },
       make("span", { className: "name", textContent: words }),
-      button("Use", () => this.onUse(voice), { aria: { label: `Use ${voice}` } }),
-      button("Delete", () => this.attempt(() => this.remove(voice)), { aria: { label: `Delete ${voice}` } }),
+      button(t("Use"), () => this.onUse(voice), { aria: { label: t("Use {name}", { name: voice }) } }),
+      button(t("Delete"), () => this.attempt(() => this.remove(voice)), { aria: { label: t("Delete {name}", { name: voice }) } }),
     );
   }
 
   async remove(voice) {
     await askJson(`voices/own/${encodeURIComponent(voice)}`, { method: "DELETE" });
-    this.say(`${voice} is deleted.`);
+    this.say(t("{voice} is deleted.", { voice }));
     await this.refresh();
   }
 
   consented() {
     const ticked = part("consent").checked;
     if (!ticked) {
-      this.say("Read and tick the statement first.", true);
+      this.say(t("Read and tick the statement first."), true);
       part("consent").focus();
     }
     return ticked;
@@ -94,10 +96,10 @@ export class OwnVoice {
       part("record").disabled = false;
     }
     this.seconds = 0;
-    part("record").textContent = "Stop";
+    part("record").textContent = t("Stop");
     part("recording").hidden = false;
     this.showLevel(0, 0);
-    this.say("Speak as you would to the persona: a few whole sentences, in a quiet room.");
+    this.say(t("Speak as you would to the persona: a few whole sentences, in a quiet room."));
   }
 
   showLevel(level, seconds) {
@@ -106,8 +108,10 @@ export class OwnVoice {
     fillBar(part("level"), 1 - db / FLOOR_DB, `${db.toFixed(0)} dB`);
     part("level").classList.toggle("full", level > 0.98);
     const missing = LEAST_SECONDS - seconds;
-    const words = missing > 0 ? `${Math.ceil(missing)} s more at least` : `${Math.ceil(MOST_SECONDS - seconds)} s left`;
-    write(part("recorded"), `${seconds.toFixed(0)} s · ${words}`);
+    const had = seconds.toFixed(0);
+    write(part("recorded"), missing > 0
+      ? t("{had} s · {missing} s more at least", { had, missing: Math.ceil(missing) })
+      : t("{had} s · {left} s left", { had, left: Math.ceil(MOST_SECONDS - seconds) }));
   }
 
   endRecording() {
@@ -115,10 +119,12 @@ export class OwnVoice {
     if (!recording) return;
     this.recording = null;
     const blob = recording.stop();
-    part("record").textContent = "Record";
+    part("record").textContent = t("Record");
     part("recording").hidden = true;
-    if (this.seconds < LEAST_SECONDS) throw new Error(`That was ${this.seconds.toFixed(1)} s; ${LEAST_SECONDS} are the least.`);
-    this.offer(blob, "recording.wav");
+    if (this.seconds < LEAST_SECONDS) {
+      throw new Error(t("That was {seconds} s; {least} are the least.", { seconds: this.seconds.toFixed(1), least: LEAST_SECONDS }));
+    }
+    this.offer(blob, "recording.wav", t("Your recording"));
   }
 
   // A file.
@@ -127,16 +133,16 @@ export class OwnVoice {
     const [file] = part("clip-file").files;
     if (!file) return;
     part("clip-file").value = "";
-    if (file.size > MOST_BYTES) throw new Error(`${file.name} is larger than 12 MB. 3 to 30 seconds are enough.`);
+    if (file.size > MOST_BYTES) throw new Error(t("{name} is larger than 12 MB. 3 to 30 seconds are enough.", { name: file.name }));
     this.offer(file, file.name);
   }
 
-  offer(blob, name) {
+  offer(blob, name, words = name) {
     this.dropClip();
     this.clip = { blob, name };
     part("clip-sound").src = URL.createObjectURL(blob);
     part("clip").hidden = false;
-    this.say(`${name}: listen to it, then make it a voice.`);
+    this.say(t("{name}: listen to it, then make it a voice.", { name: words }));
     part("send-clip").focus();
   }
 
@@ -154,14 +160,15 @@ export class OwnVoice {
     if (!this.clip || !this.consented()) return;
     const { blob, name } = this.clip;
     part("send-clip").disabled = true;
-    this.say("Making the voice ...");
+    this.say(t("Making the voice ..."));
     try {
       const headers = { "x-consent": "yes", "x-file-name": encodeURIComponent(name.slice(-100)), "content-type": "application/octet-stream" };
       const made = await askJson("voices/own", { method: "POST", body: blob, headers, patienceMs: SENDING_MS });
       this.dropClip();
       await this.refresh();
       await this.onUse(made.voice);
-      this.say([`Your voice is ${made.voice}, and in use: ${made.seconds.toFixed(1)} s of sound.`, ...made.notes].join(" "));
+      const words = { voice: made.voice, seconds: made.seconds.toFixed(1) };
+      this.say([t("Your voice is {voice}, and in use: {seconds} s of sound.", words), ...made.notes.map(translated)].join(" "));
     } finally {
       part("send-clip").disabled = false;
     }

@@ -2,9 +2,10 @@
 //
 // In: a button and the sound's address. Out: the button's words. What cannot be played goes to `onRefused(sentence)`.
 
+import { t } from "./i18n.js";
 import { asked } from "./wire.js";
 
-const WORDS_OF = { idle: "Listen", loading: "One moment", playing: "Stop" };
+const WORDS_OF = { idle: t("Listen"), loading: t("One moment"), playing: t("Stop") };
 const MAKING_MS = 60_000; // a sound that nobody has heard yet is made first; the server says 503 meanwhile
 const AGAIN_MS = 2_000;
 const NOT_YET = 503;

@@ -3,6 +3,7 @@
 // In: personas. Out: sentences for the visitor, and what a file held. What cannot be done raises an Error whose message
 // is a sentence. Must not know: cards, storage, the boxes.
 
+import { t } from "./i18n.js";
 import { linkById, linkTo } from "./link.js";
 import { make, part } from "./parts.js";
 import { portable, slug } from "./persona.js";
@@ -16,18 +17,18 @@ const page = () => location.origin + location.pathname;
 // Copies a link; `id` where it is a library persona as it stands. Resolves with a sentence.
 export async function copyLink(persona, id, standIn) {
   const link = id ? linkById(page(), id) : await linkTo(page(), shareable(persona, standIn));
-  const note = OWN_VOICE.test(persona.voice) && !id ? ` Your own voice stays here: it names ${standIn} instead.` : "";
+  const note = OWN_VOICE.test(persona.voice) && !id ? t("Your own voice stays here: it names {other} instead.", { other: standIn }) : "";
   const box = part("link-box");
   try {
     await navigator.clipboard.writeText(link);
     box.hidden = true;
-    return `The link is copied.${note}`;
+    return [t("The link is copied."), note].join(" ").trim();
   } catch {
     box.value = link;
     box.hidden = false;
     box.focus();
     box.select();
-    return `This browser does not let the page copy: copy the link from the box.${note}`;
+    return [t("This browser does not let the page copy: copy the link from the box."), note].join(" ").trim();
   }
 }
 
@@ -40,12 +41,15 @@ export async function exportFile(persona, standIn) {
   const url = URL.createObjectURL(new Blob([yaml], { type: "application/yaml" }));
   make("a", { href: url, download: `${name}.yaml` }).click();
   setTimeout(() => URL.revokeObjectURL(url), 1000);
-  return `Saved as ${name}.yaml.`;
+  return t("Saved as {name}.yaml.", { name });
 }
 
 // The persona in a file.
 export async function importFile(file) {
-  if (file.size > MOST_FILE_BYTES) throw new Error(`${file.name} is no persona: it is larger than ${MOST_FILE_BYTES / 1000} kB.`);
+  if (file.size > MOST_FILE_BYTES) {
+    const words = { name: file.name, most: MOST_FILE_BYTES / 1000 };
+    throw new Error(t("{name} is no persona: it is larger than {most} kB.", words));
+  }
   const { persona } = await post("library/persona", { yaml: await file.text(), name: file.name.slice(-100) });
   return persona;
 }

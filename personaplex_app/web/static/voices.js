@@ -4,13 +4,18 @@
 // Must not know: how a voice of one's own is made, the gallery.
 
 import { offerVoices, onValues, values } from "./fields.js";
+import { t, translated } from "./i18n.js";
 import { button, make, part, tell } from "./parts.js";
 import { Player } from "./player.js";
 import { askJson } from "./wire.js";
 
 const config = window.personaplexConfig;
-const GENDERS = { female: "Female", male: "Male" };
-const STYLES = { natural: "natural", varied: "varied" };
+const TITLES = {
+  "natural female": t("Female, natural"),
+  "natural male": t("Male, natural"),
+  "varied female": t("Female, varied"),
+  "varied male": t("Male, varied"),
+};
 
 export class Voices {
   constructor({ onUse }) {
@@ -35,13 +40,14 @@ export class Voices {
 
   async setOwn(own) {
     this.own = own;
-    await offerVoices([...own.map(({ name, words }) => [words, name]), ...config.voices]);
+    const offered = config.voices.map(([words, name]) => [translated(words), name]);
+    await offerVoices([...own.map(({ name, words }) => [words, name]), ...offered]);
     if (this.told.length) this.show();
   }
 
   async open() {
     if (this.told.length) return;
-    tell("hear-told", "One moment ...");
+    tell("hear-told", t("One moment ..."));
     try {
       const { voices } = await askJson("voices/previews");
       this.told = voices;
@@ -61,7 +67,7 @@ export class Voices {
       groups.set(title, [...(groups.get(title) ?? []), voice]);
     }
     const notes = [...new Set(others.map(({ note }) => note).filter(Boolean))];
-    tell("hear-told", notes.length === 1 ? notes[0] : "");
+    tell("hear-told", notes.length === 1 ? translated(notes[0]) : "");
     this.uses.clear();
     part("hear-list").replaceChildren(...[...groups].map(([title, voices]) => this.group(title, voices, notes.length > 1)));
     this.mark();
@@ -73,24 +79,23 @@ export class Voices {
   }
 
   row({ name, words, preview, note }, noted) {
-    const listen = button("Listen", () => this.player.press(listen, preview), { aria: { label: `Listen to ${name}` }, disabled: !preview });
-    const use = button("Use", () => this.onUse(name), { aria: { label: `Use ${name}`, pressed: "false" } });
+    const listen = button(t("Listen"), () => this.player.press(listen, preview), { aria: { label: t("Listen to {name}", { name }) }, disabled: !preview });
+    const use = button(t("Use"), () => this.onUse(name), { aria: { label: t("Use {name}", { name }), pressed: "false" } });
     this.uses.set(name, use);
     const shown = make("span", { className: "name", textContent: words ?? name });
-    return make("div", { className: "voice" }, shown, ...(preview === undefined ? [] : [listen]), use, ...(noted && note ? [make("small", { textContent: note })] : []));
+    return make("div", { className: "voice" }, shown, ...(preview === undefined ? [] : [listen]), use, ...(noted && note ? [make("small", { textContent: translated(note) })] : []));
   }
 
   mark() {
     const used = values()?.voice;
     for (const [name, use] of this.uses) {
       use.setAttribute("aria-pressed", name === used);
-      use.textContent = name === used ? "In use" : "Use";
+      use.textContent = name === used ? t("In use") : t("Use");
     }
   }
 }
 
 function titleOf({ style, gender }) {
-  if (style === "own") return "Your own";
-  if (!GENDERS[gender]) return "Others";
-  return STYLES[style] ? `${GENDERS[gender]}, ${STYLES[style]}` : GENDERS[gender];
+  if (style === "own") return t("Your own");
+  return TITLES[`${style} ${gender}`] ?? t("Others");
 }

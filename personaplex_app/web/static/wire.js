@@ -1,5 +1,6 @@
 // Our server's library, coach and voices: asked with JSON or bytes, answered with JSON; what goes wrong is a sentence.
 
+import { t, translated } from "./i18n.js";
 import { WORDS } from "./words.js";
 
 const PATIENCE_MS = 30000;
@@ -43,11 +44,12 @@ export const post = (path, value, options = {}) =>
 async function sentenceOf(answer) {
   try {
     const { error, sentence } = await answer.json();
-    if (typeof (error ?? sentence) === "string") return error ?? sentence;
+    if (typeof (error ?? sentence) === "string") return translated(error ?? sentence);
   } catch {
     // no JSON: a proxy's own page
   }
-  return answer.status === 413 ? "That is too large for this server." : `The server refused (${answer.status}). Try again in a moment.`;
+  if (answer.status === 413) return t("That is too large for this server.");
+  return t("The server refused ({status}). Try again in a moment.", { status: answer.status });
 }
 
 function either(first, second) {

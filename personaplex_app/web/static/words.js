@@ -1,20 +1,36 @@
 // What the page says by itself, where no sentence comes from the server.
 
+import { t, translated } from "./i18n.js";
+
 export const WORDS = {
-  insecure: "Microphones work on https pages and on localhost only. Open this page by its https address.",
-  denied: "The microphone was refused. Allow it beside the page's address, then press Talk again.",
-  none: "No microphone was found. Connect one and press Talk again.",
-  taken: "The microphone is used by another program. Close that and press Talk again.",
-  framed: "This page stands in a frame that may not use the microphone. Open it in a window of its own.",
-  connecting: "Connecting ...",
-  moving: "WebRTC does not connect from here. Moving to the socket ...",
-  back: "The connection was lost. Going back to your talk ...",
-  gone: "The connection to the server was lost.",
-  unreachable: "The server cannot be reached. Try again in a moment.",
-  microphone: "The microphone could not be used",
+  insecure: t("Microphones work on https pages and on localhost only. Open this page by its https address."),
+  denied: t("The microphone was refused. Allow it beside the page's address, then press Talk again."),
+  none: t("No microphone was found. Connect one and press Talk again."),
+  taken: t("The microphone is used by another program. Close that and press Talk again."),
+  framed: t("This page stands in a frame that may not use the microphone. Open it in a window of its own."),
+  connecting: t("Connecting ..."),
+  moving: t("WebRTC does not connect from here. Moving to the socket ..."),
+  back: t("The connection was lost. Going back to your talk ..."),
+  gone: t("The connection to the server was lost."),
+  unreachable: t("The server cannot be reached. Try again in a moment."),
 };
 
-export const BUTTONS = { idle: "Talk", busy: "Cancel", waiting: "Leave the line", turn: "Answer", talking: "Stop" };
+export const BUTTONS = {
+  idle: t("Talk"),
+  busy: t("Cancel"),
+  waiting: t("Leave the line"),
+  turn: t("Answer"),
+  talking: t("Stop"),
+};
+
+export const PATHS = {
+  direct: t("Path of the sound: direct (WebRTC)."),
+  relay: t("Path of the sound: through a relay (WebRTC over TURN)."),
+  socket: t("Path of the sound: the socket."),
+};
+
+// Why a talk is over, by the server's sentence.
+export const ended = (sentence) => t("Ended: {sentence}", { sentence: translated(sentence) });
 
 const BY_NAME = {
   NotAllowedError: "denied",
@@ -29,7 +45,7 @@ const BY_NAME = {
 export function microphoneWords(error) {
   if (error.name === "NotAllowedError" && window.self !== window.top && !framePermits()) return WORDS.framed;
   const known = BY_NAME[error.name];
-  return known ? WORDS[known] : `${WORDS.microphone}: ${error.message}`;
+  return known ? WORDS[known] : t("The microphone could not be used: {reason}", { reason: error.message });
 }
 
 function framePermits() {

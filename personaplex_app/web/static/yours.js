@@ -3,6 +3,7 @@
 // In and out: personas with an `id` of their own. What the storage does not take raises StorageRefused with a sentence.
 // Must not know: the page, the server.
 
+import { t } from "./i18n.js";
 import { SAMPLING } from "./persona.js";
 
 const KEY = "personaplex-personas";
@@ -51,17 +52,17 @@ export function onKeptElsewhere(listen) {
 
 function write(personas) {
   if (personas.length > MOST_PERSONAS) {
-    throw new StorageRefused(`${MOST_PERSONAS} personas are kept at most. Delete one, or export it as a file, first.`);
+    throw new StorageRefused(t("{most} personas are kept at most. Delete one, or export it as a file, first.", { most: MOST_PERSONAS }));
   }
   const text = JSON.stringify(personas);
-  if (text.length > MOST_CHARACTERS) throw new StorageRefused("Your personas take too much room. Delete or export some first.");
+  if (text.length > MOST_CHARACTERS) throw new StorageRefused(t("Your personas take too much room. Delete or export some first."));
   try {
     localStorage.setItem(KEY, text);
   } catch (error) {
     const full = error.name === "QuotaExceededError";
     throw new StorageRefused(full
-      ? "This browser's storage is full. Export the persona as a file instead."
-      : "This browser lets this page store nothing. Export the persona as a file instead.");
+      ? t("This browser's storage is full. Export the persona as a file instead.")
+      : t("This browser lets this page store nothing. Export the persona as a file instead."));
   }
 }
 
