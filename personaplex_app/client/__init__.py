@@ -4,7 +4,7 @@
         await talk.started()  # waits in line, answers when it is our turn
         await talk.say(pcm)  # float32 [n] at 24 kHz, at the pace of speech; `send` takes a live microphone's pieces
         piece = await talk.receive()  # float32 [m], or None once the talk is over
-        async for event in talk: ...  # Waiting, Turn, TalkState, Words, Guard, Notice, Reconnecting, Ended ...
+        async for event in talk: ...  # Waiting, Turn, TalkState, Words, Said, Guard, Notice, Reconnecting, Ended ...
 
 Whatever goes wrong is an error of `personaplex_app.errors`. Must not know: torch, the engine, the web's side.
 """
@@ -21,6 +21,7 @@ from personaplex_app.client.messages import (
     Pong,
     Reconnecting,
     Refused,
+    Said,
     TalkState,
     Turn,
     Unknown,
@@ -41,6 +42,7 @@ __all__ = [
     "Pong",
     "Reconnecting",
     "Refused",
+    "Said",
     "Talk",
     "TalkState",
     "Turn",

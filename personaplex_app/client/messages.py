@@ -83,6 +83,22 @@ class Words:
 
 
 @dataclass(frozen=True)
+class Said:
+    """A turn of one side, new or changed; each comes anew after a resume.
+
+    Attributes:
+        number: counts the turns of `who`, which is `persona` or `you`, from 0. text: all of it so far; empty for
+            `you`, the visitor. start, end: seconds of the talk; None while it goes on.
+    """
+
+    number: int
+    who: str
+    text: str
+    start: float
+    end: float | None
+
+
+@dataclass(frozen=True)
 class Guard:
     """The server's loop guard noticed something or changed the sampling.
 
@@ -163,6 +179,7 @@ Event: TypeAlias = (
     | Admitted
     | TalkState
     | Words
+    | Said
     | Guard
     | Notice
     | Refused
@@ -180,6 +197,7 @@ _TYPES: dict[str, Any] = {
     "admitted": Admitted,
     "talk": TalkState,
     "words": Words,
+    "said": Said,
     "guard": Guard,
     "warning": Notice,
     "refused": Refused,

@@ -1,7 +1,7 @@
 """The transcript: text tokens at their frames become words at their seconds, in correct Unicode.
 
 In: UTF-8 bytes of one token at a time, with the frame it came at; remarks on the talk. Out: words with start seconds,
-the running text, the remarks.
+the running text, the same in turns, the remarks.
 Must not know: tokenizers, the web.
 """
 
@@ -11,6 +11,7 @@ import codecs
 from dataclasses import dataclass
 
 from personaplex_app.audio import FRAME_SECONDS
+from personaplex_app.records.turns import PersonaTurns
 
 
 @dataclass(frozen=True)
@@ -37,9 +38,14 @@ class Remark:
 
 
 class Transcript:
-    """Collects a talk's words; bytes that wait for the rest of their letter are held back, never shown broken."""
+    """Collects a talk's words; bytes that wait for the rest of their letter are held back, never shown broken.
+
+    Attributes:
+        turns: the words as they were said in one go.
+    """
 
     def __init__(self) -> None:
+        self.turns = PersonaTurns()
         self._words: list[tuple[int, bytearray]] = []
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._text = ""
@@ -56,6 +62,7 @@ class Transcript:
         if not self._text:
             fresh = fresh.lstrip(" ")
         self._text += fresh
+        self.turns.add(fresh, frame, piece.startswith(b" "))
         return fresh
 
     def note(self, action: str, reason: str, phrase: str, sentence: str, frame: int) -> None:

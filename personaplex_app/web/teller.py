@@ -17,8 +17,10 @@ from starlette.websockets import WebSocketDisconnect
 from personaplex_app.audio import int16_from_float
 from personaplex_app.engine.admission import TicketState
 from personaplex_app.engine.parking import GRANT_SECONDS
-from personaplex_app.engine.session import SpokenFrame
+from personaplex_app.engine.session import Session, SessionState, SpokenFrame
 from personaplex_app.records.transcript import Remark
+from personaplex_app.records.turn_taking import YOU
+from personaplex_app.records.turns import News
 from personaplex_app.web.call_view import standing, talk_view
 from personaplex_app.web.desk import FrontDesk
 from personaplex_app.web.talk import Talk
@@ -44,6 +46,7 @@ class Teller:
         self._told: dict[str, Any] = {}
         self._told_at = 0.0
         self._letters = ""
+        self._turns = News()
         self._remarks = 0
         self._asked_to_speak = False
         self._sent = 0
@@ -62,6 +65,7 @@ class Teller:
                 await self._tell_ticket()
                 await self._tell_talk()
                 if self._talk.ended is not None:
+                    await self._tell_last_words()
                     await self._tell_end(*self._talk.ended)
                     return
                 await self._wait(changed)
@@ -117,6 +121,7 @@ class Teller:
             while (frame := self._talk.take_spoken()) is not None:
                 await self._send_sound(frame)
         await self._tell_words(session.transcript.text)
+        await self._tell_turns(session)
         await self._tell_remarks(session.transcript.remarks)
         if self._asked_to_speak and not self._talk.asked_to_speak:
             await self._wire.send("warning", code="idle", seconds=0, sentence="")
@@ -146,6 +151,14 @@ class Teller:
         self._letters = text
         await self._wire.send("words", text=fresh, from_start=not goes_on)
 
+    async def _tell_turns(self, session: Session) -> None:
+        """What changed in the turns; a resumed talk's all come, from the first."""
+        frames, over = session.counters.stepped, session.state is SessionState.ENDED
+        speech = self._talk.looking.turns.speech(YOU) if self._talk.looking else ()
+        for turn in self._turns.of(session.transcript.turns, speech, frames, over):
+            start, end = turn.start_seconds, turn.end_seconds
+            await self._wire.send("said", number=turn.number, who=turn.who, text=turn.text, start=start, end=end)
+
     async def _tell_remarks(self, remarks: list[Remark]) -> None:
         """What the loop guard did; a resumed talk's from its beginning, each by its number."""
         while self._remarks < len(remarks):
@@ -160,6 +173,12 @@ class Teller:
                 second=remark.at_seconds,
                 sentence=remark.sentence,
             )
+
+    async def _tell_last_words(self) -> None:
+        """Whoever stopped in the midst of a step hears its word too."""
+        if self._talk.session is not None and self._talk.ended and self._talk.ended[0] == "stopped":
+            await asyncio.sleep(VIEW_SECONDS)
+            await self._tell_talk()
 
     async def _tell_end(self, code: str, sentence: str) -> None:
         if code == "lost" and self._talk.grant and self._desk.engine.can_resume(self._talk.grant):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import soxr
 from sentencepiece import SentencePieceProcessor
-from support.browser import browser_page, collected, start_call, stop_call, text_of, wait_for_text
+from support.browser import browser_page, collected, start_call, stop_call, wait_for_text
 from support.served import served
 from support.speech import listen, pause, speak
 
@@ -45,14 +45,14 @@ def test_a_spoken_question_is_answered_aloud(microphone, demo, demo_directory) -
         stop_call(page)
         wait_for_text(page, "status", "You ended the talk")
         session = demo.probe.sessions()[-1]  # a second later: the last words have come
-        shown = text_of(page, "transcript")
+        turns = page.locator("#transcript .persona .said").all_text_contents()
     assert len(heard) / rate > 20
     assert np.abs(said).max() > 0.05
     answer = listen(soxr.resample(heard, rate, 24_000)).replace("-", " ")
     assert "45" in answer or "forty five" in answer
     pieces = SentencePieceProcessor(model_file=str(demo_directory / "tokenizer_spm_32k_3.model"))
     decoded = pieces.decode([token for token in session["tokens"] if token not in PADDING])
-    assert shown.strip() == session["transcript"].strip() == decoded.strip()
+    assert " ".join(turns) == session["transcript"].strip() == decoded.strip()
 
 
 def test_each_persona_fills_the_page(microphone, demo) -> None:

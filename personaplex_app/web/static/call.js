@@ -5,6 +5,7 @@ import { t, translated } from "./i18n.js";
 import { Line } from "./line.js";
 import * as microphone from "./microphone.js";
 import { RtcPath } from "./rtc_path.js";
+import { Transcript } from "./turns.js";
 import { BUTTONS, WORDS, microphoneWords } from "./words.js";
 
 const config = window.personaplexConfig;
@@ -34,7 +35,7 @@ class Call {
     this.grant = "";
     this.lostAt = 0;
     this.lastWords = "";
-    this.transcript = "";
+    this.transcript = new Transcript();
     this.path = "";
     this.closing = null;
     this.warnings = {};
@@ -56,7 +57,7 @@ class Call {
     this.line.close();
     this.become("busy");
     this.say(WORDS.connecting);
-    this.showTranscript("");
+    this.transcript.clear();
     element("applied").textContent = "";
     const problem = await microphoneProblem();
     if (problem) return this.finish(problem);
@@ -117,7 +118,7 @@ class Call {
       turn: () => { this.become("turn"); this.say(message.sentence); },
       admitted: () => this.connect(message),
       talk: () => this.takeTalk(message),
-      words: () => this.showTranscript(message.from_start ? message.text : this.transcript + message.text),
+      said: () => this.transcript.said(message),
       warning: () => this.warn({ ...this.warnings, [message.code]: message.sentence }),
       guard: () => this.takeGuard(message),
       refused: () => this.refused(message),
@@ -125,7 +126,7 @@ class Call {
       ended: () => this.finish(`Ended: ${message.sentence}`),
     }[message.type];
     if (tell && this.state !== "idle") tell();
-    else if (message.type === "words" && this.closing) tell(); // what was said just before the stop
+    else if (message.type === "said" && this.closing) tell(); // what was said just before the stop
     else if (message.type === "ended") this.line.close();
   }
 
@@ -141,6 +142,7 @@ class Call {
   }
 
   takeGuard(message) {
+    this.transcript.remark(message);
     if (message.number < this.guards) return; // after a resume all of them come again
     this.guards = message.number + 1;
     this.warn({ ...this.warnings, loop: message.action === "put_back" ? "" : message.sentence });
@@ -284,13 +286,6 @@ class Call {
     element("status").textContent = translated(sentence); // the server's are English; our own stay as they are
   }
 
-  showTranscript(text) {
-    this.transcript = text;
-    const box = element("transcript");
-    box.textContent = text;
-    box.scrollTop = box.scrollHeight;
-  }
-
   async showPath() {
     const words = { direct: "direct (WebRTC)", relay: "through a relay (WebRTC over TURN)", socket: "the socket" };
     const kind = this.path === "webrtc" ? await this.rtc.kind() : this.path;
@@ -341,6 +336,7 @@ const call = (window.personaplex = new Call());
 document.addEventListener("click", (event) => {
   if (event.target.closest("#talk-button")) call.press();
   if (event.target.closest("#check-button")) check();
+  if (event.target.closest("#copy-transcript")) call.transcript.copy();
 });
 document.addEventListener("change", (event) => {
   if (event.target.id === "use-socket") call.useSocket();
