@@ -6,7 +6,7 @@ import { Line } from "./line.js";
 import * as microphone from "./microphone.js";
 import { RtcPath } from "./rtc_path.js";
 import { Transcript } from "./turns.js";
-import { BUTTONS, WORDS, microphoneWords } from "./words.js";
+import { BUTTONS, PATHS, WORDS, ended, microphoneWords } from "./words.js";
 
 const config = window.personaplexConfig;
 const base = new URL("talk/", document.baseURI).href;
@@ -78,7 +78,7 @@ class Call {
   }
 
   stop() {
-    this.end("Ended: You ended the talk.");
+    this.end(ended("You ended the talk."));
   }
 
   end(sentence) {
@@ -86,6 +86,13 @@ class Call {
     line.send({ type: "stop" });
     this.finish(sentence, true);
     this.closing = setTimeout(() => line.close(), LAST_WORDS_MS);
+  }
+
+  // Begins the talk anew with what the boxes hold; the connection stays.
+  startOver() {
+    if (this.state !== "talking") return;
+    this.say(t("Starting over ..."));
+    this.line.send({ type: "start_over", choices: this.choices() });
   }
 
   // The boxes.
@@ -118,12 +125,13 @@ class Call {
       turn: () => { this.become("turn"); this.say(message.sentence); },
       admitted: () => this.connect(message),
       talk: () => this.takeTalk(message),
+      started_over: () => this.begunAnew(message.sentence),
       said: () => this.transcript.said(message),
       warning: () => this.warn({ ...this.warnings, [message.code]: message.sentence }),
       guard: () => this.takeGuard(message),
       refused: () => this.refused(message),
       lost: () => { this.grant = message.grant; this.comeBack(); },
-      ended: () => this.finish(`Ended: ${message.sentence}`),
+      ended: () => this.finish(ended(message.sentence)),
     }[message.type];
     if (tell && this.state !== "idle") tell();
     else if (message.type === "said" && this.closing) tell(); // what was said just before the stop
@@ -137,8 +145,15 @@ class Call {
     this.path = message.path;
     this.become("talking");
     this.say(message.sentence);
-    element("applied").textContent = message.applied;
+    element("applied").textContent = translated(message.applied);
     if (message.path === "socket") this.rtc.stop();
+  }
+
+  begunAnew(sentence) {
+    this.guards = 0;
+    this.transcript.clear();
+    this.warn({ ...this.warnings, loop: "", idle: "" });
+    this.say(sentence);
   }
 
   takeGuard(message) {
@@ -287,9 +302,8 @@ class Call {
   }
 
   async showPath() {
-    const words = { direct: "direct (WebRTC)", relay: "through a relay (WebRTC over TURN)", socket: "the socket" };
     const kind = this.path === "webrtc" ? await this.rtc.kind() : this.path;
-    element("path").textContent = this.state === "talking" && words[kind] ? `Path of the sound: ${words[kind]}.` : "";
+    element("path").textContent = (this.state === "talking" && PATHS[kind]) || "";
   }
 }
 
@@ -312,8 +326,9 @@ async function showLines() {
   if (call.state !== "idle" || document.hidden) return;
   try {
     const answer = await fetch(base + "lines", { cache: "no-store" });
-    const { sentence, notice } = await answer.json();
-    element("network-notice").textContent = notice || "";
+    const told = await answer.json();
+    const sentence = translated(told.sentence);
+    element("network-notice").textContent = translated(told.notice);
     const last = call.lastWords && call.lastWords !== sentence ? `${call.lastWords}\n` : "";
     if (call.state === "idle") call.say(last + sentence);
   } catch {
