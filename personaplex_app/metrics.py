@@ -120,6 +120,7 @@ class Metrics:
         words = "Times that the loop guard steadied a talk's sampling, and put the visitor's back."
         self._guarded = self._labelled("loop_guard", words, "action", LOOP_ACTIONS)
         self._started = self._labelled("talks_started", "Talks that had their first sound.", "path", PATHS)
+        self._anew = self._counter("talks_started_over", "Talks that their visitor began anew in the same slot.")
         self._ended = self._labelled("talks_ended", "Talks that are over.", "code", ENDS)
         self._refused = self._labelled("refusals", "Asks, resumes and messages refused.", "code", REFUSALS)
         self._resumed = self._labelled("resumes", "Attempts to go on with a parked talk.", "outcome", RESUMES)
@@ -143,6 +144,10 @@ class Metrics:
         totals = {fate: self._sound for fate in HEARD_FATES} | {fate: self._pacing for fate in PACING_FATES}
         totals |= {reason: self._loops for reason in LOOP_REASONS} | {done: self._guarded for done in LOOP_ACTIONS}
         return TalkMeter(totals, self._prime, self._ended, counters)
+
+    def started_over(self) -> None:
+        """A visitor began the talk anew."""
+        self._anew.inc()
 
     def refused(self, code: str) -> None:
         """An ask, a resume or a message was refused."""
@@ -209,6 +214,11 @@ class TalkMeter:
                 before = self._seen.get(fate, 0)
                 self._totals[fate].labels(fate).inc(now - before if now >= before else now)
                 self._seen[fate] = now
+
+    def begin_anew(self, counters: Counts) -> None:
+        """The talk was started over: these are its counters from now on, and another prompt is read."""
+        self._seen |= _counts(counters)
+        self._primed = False
 
     def ended(self, code: str, *counters: Counts) -> None:
         """The talk is over, counted once however often it is said."""

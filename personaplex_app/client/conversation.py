@@ -14,9 +14,9 @@ from personaplex_app.client.messages import (
     Admitted,
     Ended,
     Event,
-    Hello,
     Lost,
     Refused,
+    StartedOver,
     TalkState,
     Turn,
     Waiting,
@@ -103,6 +103,8 @@ class Conversation:
                 return self._admitted()
             case TalkState():
                 self._stands(event)
+            case StartedOver():
+                self.transcript = ""
             case Words():
                 self.transcript = event.text if event.from_start else self.transcript + event.text
             case Lost():
@@ -112,8 +114,6 @@ class Conversation:
                 self._refused(event)
             case Ended():
                 self._ended(event)
-            case Hello():
-                pass
         return []
 
     def _admitted(self) -> list[Request]:
@@ -128,10 +128,15 @@ class Conversation:
         self._attempts, self._cut_off_at = 0, None
 
     def _refused(self, refusal: Refused) -> None:
-        """Sliders may be refused in a talk, and an admitted visitor goes back to the line where others were quicker."""
+        """What is asked in a talk may be refused, and it goes on, whether it talks or reads a new prompt.
+
+        An admitted visitor goes back to the line where others were quicker.
+        """
         later = refusal.code in COME_BACK_LATER
         if self.phase is Phase.CUT_OFF and later:
             self.retry = True
+        elif self.phase is Phase.ADMITTED and self.begun:
+            return
         elif self.phase is Phase.ADMITTED and later:
             self.phase = Phase.ASKING
         elif self.phase is not Phase.TALKING:

@@ -16,7 +16,7 @@ from personaplex_app.audio import Pcm, float_from_int16
 from personaplex_app.client.conversation import Conversation, Phase
 from personaplex_app.client.link import LinkLost
 from personaplex_app.client.mailbox import Mailbox
-from personaplex_app.client.messages import Admitted, Event, Guard, Pong, Reconnecting, parse_message
+from personaplex_app.client.messages import Admitted, Event, Guard, Pong, Reconnecting, StartedOver, parse_message
 from personaplex_app.errors import InvalidInput, ServerFault
 
 if TYPE_CHECKING:
@@ -127,6 +127,8 @@ class Exchange:
             self.round_trip_seconds = time.monotonic() - event.at
             self.step_ms = event.step_ms
             return
+        if isinstance(event, StartedOver):
+            self._guarded = 0
         if isinstance(event, Guard):
             if event.number < self._guarded:
                 return  # told again after a resume

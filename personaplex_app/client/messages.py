@@ -75,6 +75,13 @@ class TalkState:
 
 
 @dataclass(frozen=True)
+class StartedOver:
+    """The talk begins anew: nothing that was said of it before counts any more."""
+
+    sentence: str
+
+
+@dataclass(frozen=True)
 class Words:
     """More of what the persona says; `from_start` replaces all that came before."""
 
@@ -112,6 +119,23 @@ class Guard:
     reason: str
     phrase: str
     second: float
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Recording:
+    """The server keeps the talk's sound and words, or keeps what it has, or none.
+
+    Attributes:
+        id: of the recording at `recordings/ID.wav`; empty where there is none. on: whether it goes on. seconds: how long
+            it is. start: the talk's second at which it begins. expires_seconds: how long it is kept; None while it is on.
+    """
+
+    id: str
+    on: bool
+    seconds: float
+    start: float
+    expires_seconds: float | None
     sentence: str
 
 
@@ -178,9 +202,11 @@ Event: TypeAlias = (
     | Turn
     | Admitted
     | TalkState
+    | StartedOver
     | Words
     | Said
     | Guard
+    | Recording
     | Notice
     | Refused
     | Lost
@@ -196,9 +222,11 @@ _TYPES: dict[str, Any] = {
     "turn": Turn,
     "admitted": Admitted,
     "talk": TalkState,
+    "started_over": StartedOver,
     "words": Words,
     "said": Said,
     "guard": Guard,
+    "recording": Recording,
     "warning": Notice,
     "refused": Refused,
     "lost": Lost,

@@ -161,6 +161,22 @@ class Talk:
         """New sampling or `loop_guard` during the talk; what cannot be used changes nothing: see `TalkState`."""
         await self._exchange.tell({"type": "set", "choices": choices})
 
+    async def start_over(self, **choices: Any) -> None:
+        """Begins the talk anew on the same line, with these choices and defaults for what is not named.
+
+        `StartedOver` comes, then `TalkState` while the prompt is read; or `Refused`, and the talk goes on as it was.
+        Sound that is sent meanwhile is dropped. Waits for the talk to begin; raises as `started` does.
+        """
+        await self.started()
+        await self._exchange.tell({"type": "start_over", "choices": choices})
+
+    async def record(self, on: bool = True) -> None:
+        """Has the server keep the talk's sound and words from now on, or no more of them; `Recording` tells how it went.
+
+        Needs a visitor's cookie; who speaks has to consent first.
+        """
+        await self._exchange.tell({"type": "record", "on": on})
+
     async def stop(self) -> None:
         """Ends the talk cleanly: the server keeps nothing of it. Does nothing where it is over."""
         task, self._task = self._task, None

@@ -24,6 +24,8 @@ from personaplex_app.metrics import Metrics
 from personaplex_app.voices import is_own_voice
 from personaplex_app.web.call_view import line_words
 from personaplex_app.web.own_voices import OwnVoices
+from personaplex_app.web.recorder import Recorder
+from personaplex_app.web.recordings import Recordings
 from personaplex_app.web.talk import Talk
 
 log = logging.getLogger(__name__)
@@ -55,6 +57,7 @@ class FrontDesk:
 
     Args:
         limits: of tickets and the line. call_limits: of one talk. own_voices: those that visitors brought.
+        recordings: those that visitors asked for.
     """
 
     def __init__(
@@ -64,11 +67,14 @@ class FrontDesk:
         limits: Limits | None = None,
         call_limits: CallLimits | None = None,
         own_voices: OwnVoices | None = None,
+        recordings: Recordings | None = None,
     ) -> None:
         self.engine = engine
         self.metrics = metrics
         self.call_limits = call_limits or CallLimits()
         self.own_voices = OwnVoices() if own_voices is None else own_voices
+        self.recordings = Recordings() if recordings is None else recordings
+        self.recorder = Recorder(self.recordings)
         self._admission = Admission(engine.status.slots, self._free, time.monotonic, limits)
         self._talks: dict[str, Talk] = {}
         self._joining = 0
@@ -170,6 +176,7 @@ class FrontDesk:
             self._end(talk, "fault", UNEXPECTED)
             raise
         assert talk.session is not None
+        self.recorder.joined(talk)
         seconds = time.monotonic() - talk.admitted_at
         talk.meter = self.metrics.connected(talk.path, seconds, talk.session.counters if returning else None)
         if returning:
@@ -182,17 +189,20 @@ class FrontDesk:
         talk.entering = True
         self._joining += 1
         try:
-            await talk.join(self.engine, self.call_limits, self._own_voice(talk))
+            voice = self.own_voice(talk.ticket.visitor, talk.choices.voice) if talk.choices else None
+            await talk.join(self.engine, self.call_limits, voice)
         finally:
             self._joining -= 1
             talk.entering = False
             talk.last_packet_at = time.monotonic()  # nobody listened until now
 
-    def _own_voice(self, talk: Talk) -> LearnedVoice | None:
+    def own_voice(self, visitor: str, voice: str) -> LearnedVoice | None:
         """Looked up when the talk begins: what was deleted or is too old by then is no voice any more."""
-        if talk.choices is None or not is_own_voice(talk.choices.voice):
-            return None
-        return self.own_voices.find(talk.ticket.visitor, talk.choices.voice).learned
+        return self.own_voices.find(visitor, voice).learned if is_own_voice(voice) else None
+
+    def count_start(self, visitor: str, address: str) -> None:
+        """A talk that is started over counts as a start; raises NoCapacity where there were too many."""
+        self._admission.start_over(visitor, address)
 
     def _take_path(self, talk: Talk, path: str) -> None:
         talk.path = path
@@ -225,6 +235,7 @@ class FrontDesk:
         self._admission.leave(talk.ticket)
         self._talks.pop(talk.ticket.secret, None)
         talk.end(code, sentence)
+        self.recorder.over(talk, may_come_back=code == "lost")
         talk.count()
         if talk.meter is not None:
             talk.meter.ended(code)
@@ -276,7 +287,7 @@ class FrontDesk:
             if not talk.choices and talk.grant:
                 self.engine.keep(talk.grant)
             return
-        if talk.session is not None and talk.session.state is SessionState.ENDED:
+        if talk.session is not None and talk.session.state is SessionState.ENDED and not talk.entering:
             self._ended_by_engine(talk)
         elif not talk.entering and time.monotonic() - talk.last_packet_at > SILENT_PATH_SECONDS:
             self.lose(talk)

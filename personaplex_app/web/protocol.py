@@ -45,10 +45,24 @@ class Set:
 
 
 @dataclass(frozen=True)
+class StartOver:
+    """Begin this talk anew with these choices; a key that is not there has its default."""
+
+    choices: dict[str, Any]
+
+
+@dataclass(frozen=True)
 class Resume:
     """Go on with the talk that was cut off."""
 
     grant: str
+
+
+@dataclass(frozen=True)
+class Record:
+    """Keep this talk's sound and words from now on, or no more of them."""
+
+    on: bool
 
 
 @dataclass(frozen=True)
@@ -71,8 +85,8 @@ class Check:
     sdp: str | None
 
 
-Message: TypeAlias = Ask | Answer | Sound | Set | Resume | Stop | Ping | Check
-_KNOWN = ("ask", "answer", "sound", "set", "resume", "stop", "ping", "check")
+Message: TypeAlias = Ask | Answer | Sound | Set | StartOver | Resume | Record | Stop | Ping | Check
+_KNOWN = ("ask", "answer", "sound", "set", "start_over", "resume", "record", "stop", "ping", "check")
 
 
 def parse(text: str) -> Message:
@@ -94,8 +108,12 @@ def _read(kind: str, fields: dict[str, Any]) -> Message:
             return Ask(_choices(fields))
         case "set":
             return Set(_choices(fields))
+        case "start_over":
+            return StartOver(_choices(fields))
         case "resume":
             return Resume(_secret(fields.get("grant")))
+        case "record":
+            return Record(_flag(fields.get("on")))
         case "ping":
             return Ping(_number(fields.get("at", 0)), _count(fields.get("heard")))
         case "check":
@@ -112,6 +130,12 @@ def _choices(fields: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(choices, dict):
         raise _bad("The choices must be a JSON object.")
     return choices
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise _bad("A record's `on` must be true or false.")
+    return value
 
 
 def _secret(value: Any) -> str:

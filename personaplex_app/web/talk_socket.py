@@ -22,6 +22,7 @@ from personaplex_app.web import protocol
 from personaplex_app.web.desk import UNEXPECTED, FrontDesk
 from personaplex_app.web.form import LOOP_GUARD, read_choices
 from personaplex_app.web.path_check import PathChecks
+from personaplex_app.web.starting_over import start_over
 from personaplex_app.web.talk import Talk
 from personaplex_app.web.teller import Teller
 from personaplex_app.web.turn import IceMinter
@@ -168,6 +169,12 @@ class TalkSocket:
                 await self._desk.enter(self._open_talk(), "socket")
             case protocol.Set(choices):
                 self._set(self._open_talk(), choices)
+            case protocol.StartOver(choices):
+                talk = self._open_talk()
+                await start_over(self._desk, talk, self._address, read_choices(choices, self._sampling))
+            case protocol.Record(on):
+                talk = self._open_talk()
+                (self._desk.recorder.consent if on else self._desk.recorder.withdraw)(talk)
             case protocol.Check(sdp):
                 await self._check_path(sdp)
             case protocol.Stop():

@@ -31,6 +31,7 @@ log = logging.getLogger(__name__)
 
 REPEAT_SECONDS = 15.0
 VIEW_SECONDS = 0.08
+STARTED_OVER = "The talk begins anew."
 MOST_UNHEARD_FRAMES = 25  # two seconds; a client that tells does so twice a second
 
 
@@ -42,6 +43,7 @@ class Teller:
         self._desk = desk
         self._minter = minter
         self._talk = talk
+        self._session: Session | None = None
         self._told_state: TicketState | None = None
         self._told: dict[str, Any] = {}
         self._told_at = 0.0
@@ -49,6 +51,7 @@ class Teller:
         self._turns = News()
         self._remarks = 0
         self._asked_to_speak = False
+        self._recording: dict[str, Any] = {}
         self._sent = 0
         self._heard: int | None = None  # a client that never tells is trusted to keep up
 
@@ -64,6 +67,7 @@ class Teller:
                 changed.clear()
                 await self._tell_ticket()
                 await self._tell_talk()
+                await self._tell_recording()
                 if self._talk.ended is not None:
                     await self._tell_last_words()
                     await self._tell_end(*self._talk.ended)
@@ -112,8 +116,10 @@ class Teller:
 
     async def _tell_talk(self) -> None:
         session = self._talk.session
-        if session is None:
+        if session is None or self._talk.between:
             return
+        if session is not self._session:
+            await self._meet(session)
         while self._talk.warnings:
             notice = self._talk.warnings.popleft()
             await self._wire.send("warning", code=notice.code, seconds=round(notice.seconds), sentence=notice.sentence)
@@ -127,6 +133,8 @@ class Teller:
             await self._wire.send("warning", code="idle", seconds=0, sentence="")
             self._told = {}  # for those who show both in one place
         self._asked_to_speak = self._talk.asked_to_speak
+        if session is not self._talk.session:
+            return  # started over while it was told the last of the talk before
         now = time.monotonic()
         view = talk_view(session, self._talk.path, self._talk.notice)
         news = standing(view)
@@ -134,6 +142,13 @@ class Teller:
             self._told, self._told_at = news, now
             if self._talk.ended is None:
                 await self._wire.send("talk", **view)
+
+    async def _meet(self, session: Session) -> None:
+        """A session that the client knows nothing of; where it is not the first, the talk was started over."""
+        before, self._session = self._session, session
+        if before is not None:
+            self._told, self._letters, self._turns, self._remarks = {}, "", News(), 0
+            await self._wire.send("started_over", sentence=STARTED_OVER)
 
     async def _send_sound(self, frame: SpokenFrame) -> None:
         """A line too slow for sound keeps it in buffers that nobody can shorten: what would lie there is left out."""
@@ -158,6 +173,14 @@ class Teller:
         for turn in self._turns.of(session.transcript.turns, speech, frames, over):
             start, end = turn.start_seconds, turn.end_seconds
             await self._wire.send("said", number=turn.number, who=turn.who, text=turn.text, start=start, end=end)
+
+    async def _tell_recording(self) -> None:
+        """Whether the talk is recorded, at each change and every second of it."""
+        view = self._desk.recorder.view(self._talk)
+        if view is None or _by_seconds(view) == _by_seconds(self._recording):
+            return
+        self._recording = view
+        await self._wire.send("recording", **view)
 
     async def _tell_remarks(self, remarks: list[Remark]) -> None:
         """What the loop guard did; a resumed talk's from its beginning, each by its number."""
@@ -185,3 +208,9 @@ class Teller:
             await self._wire.send("lost", grant=self._talk.grant, seconds=round(GRANT_SECONDS), sentence=sentence)
         else:
             await self._wire.send("ended", code=code, sentence=sentence)
+
+
+def _by_seconds(view: dict[str, Any]) -> dict[str, Any]:
+    """A view of a recording without what is no news."""
+    seconds = int(view["seconds"]) if view.get("on") else None
+    return {**view, "seconds": seconds, "expires_seconds": None}

@@ -143,6 +143,26 @@ def test_a_slot_s_next_tenant_says_what_it_says_in_a_fresh_one(stepper: SpeechSt
 
 
 @pytest.mark.parametrize("sampling", [GREEDY, SamplingSettings()], ids=["greedy", "seeded"])
+def test_a_talk_that_is_started_over_says_what_a_fresh_one_says(
+    stepper: SpeechStepper, engine: Engine, sampling: SamplingSettings
+) -> None:
+    """Beside another, whose prompt and words nothing of it touches; from the midst of a talk and of a prompt."""
+    talk = _join(engine, TEACHER, _sound(21, 9))
+    other = _join(engine, ASTRONAUT, _sound(22, 60))
+    _until_done(talk, beside=other)
+    anew = replace(ASTRONAUT, sampling=sampling, seed=9)
+    engine.start_over(talk.session, TEACHER)
+    fresh = Visitor(engine, engine.start_over(engine._roster.sessions[-1], anew), _sound(23, 12))
+    until(lambda: is_talking(fresh.session), 20, "priming")
+    assert fresh.session.tenancy.slot == talk.session.tenancy.slot and fresh.session.tenancy.generation > 2
+    _until_done(fresh, beside=other)
+    engine.stop()
+    _assert_same(fresh, _alone(stepper, fresh))
+    other.sound = other.sound[: len(other.session.text_tokens)]
+    assert len(other.sound) > 15 and other.session.text_tokens == _alone(stepper, other).tokens[0].tolist()
+
+
+@pytest.mark.parametrize("sampling", [GREEDY, SamplingSettings()], ids=["greedy", "seeded"])
 def test_a_talk_that_broke_off_twice_says_what_it_says_unbroken(
     stepper: SpeechStepper, engine: Engine, sampling: SamplingSettings
 ) -> None:

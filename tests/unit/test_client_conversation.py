@@ -5,12 +5,23 @@ from __future__ import annotations
 import pytest
 
 from personaplex_app.client.conversation import GONE, GRANT_SECONDS, Conversation, Phase
-from personaplex_app.client.messages import Admitted, Ended, Lost, Refused, TalkState, Turn, Unknown, Waiting, Words
+from personaplex_app.client.messages import (
+    Admitted,
+    Ended,
+    Lost,
+    Refused,
+    StartedOver,
+    TalkState,
+    Turn,
+    Unknown,
+    Waiting,
+    Words,
+)
 from personaplex_app.errors import InvalidInput, NoCapacity, ServerFault, SessionEnded
 
 
 def talk_state(state: str = "talking", grant: str = "g1") -> TalkState:
-    return TalkState(state, "", "socket", grant, "", False, {})
+    return TalkState(state, "", "socket", grant, "", False, {}, "1", 0, None)
 
 
 def talking() -> Conversation:
@@ -41,6 +52,29 @@ def test_words_are_joined_or_replaced() -> None:
     assert course.transcript == "Hello"
     course.heard(Words("Hello again", True))
     assert course.transcript == "Hello again"
+
+
+def test_a_talk_that_is_started_over_begins_with_no_words_and_another_grant() -> None:
+    course = talking()
+    course.heard(Words("Hello", True))
+    course.heard(StartedOver("The talk begins anew."))
+    course.heard(talk_state("priming", grant=""))
+    assert course.transcript == "" and course.phase is Phase.ADMITTED and course.begun
+    course.heard(talk_state(grant="g2"))
+    assert course.phase is Phase.TALKING
+    course.disconnected(0.0)
+    assert course.opening() == {"type": "resume", "grant": "g2", "path": "socket"}
+
+
+@pytest.mark.parametrize("code", ["too_many_joins", "invalid_input", "unknown_voice"])
+@pytest.mark.parametrize("state", ["priming", "talking"])
+def test_a_start_over_that_is_refused_ends_no_talk(code: str, state: str) -> None:
+    course = talking()
+    course.heard(StartedOver(""))
+    course.heard(talk_state(state))
+    course.heard(Refused(code, "no"))
+    course.heard(talk_state())
+    assert course.phase is Phase.TALKING and course.failure is None and not course.retry
 
 
 @pytest.mark.parametrize(

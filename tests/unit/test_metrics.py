@@ -97,6 +97,20 @@ def test_a_word_that_stands_in_no_list_is_other(metrics: Metrics) -> None:
         assert after[f"{name}_total{{other}}"] == 1
 
 
+def test_a_talk_that_is_started_over_is_counted_from_naught_again(metrics: Metrics) -> None:
+    talk = metrics.connected("socket", 0.2)
+    talk.primed(0.3)
+    talk.note(Counters(heard=10), PacingCounters(filled_packets=3))
+    metrics.started_over()
+    talk.begin_anew(Counters())
+    talk.primed(0.2)
+    talk.note(Counters(heard=12), PacingCounters(filled_packets=4))
+    seen = scraped(metrics)
+    assert seen["sound_frames_total{heard}"] == 22 and seen["pacing_total{filled_packets}"] == 4
+    assert (seen["talks_started_over_total"], seen["prime_seconds_count"]) == (1, 2)
+    assert seen["talks_started_total{socket}"] == 1
+
+
 def test_voices_are_counted_and_why_there_were_none(metrics: Metrics) -> None:
     for _ in range(3):
         metrics.voice_taken()

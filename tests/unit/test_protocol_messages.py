@@ -12,10 +12,23 @@ from hypothesis import strategies as st
 
 from personaplex_app.errors import InvalidInput
 from personaplex_app.web import protocol
-from personaplex_app.web.protocol import Answer, Ask, Check, Message, Ping, Resume, Set, Sound, Stop, parse, say
+from personaplex_app.web.protocol import (
+    Answer,
+    Ask,
+    Check,
+    Message,
+    Ping,
+    Resume,
+    Set,
+    Sound,
+    StartOver,
+    Stop,
+    parse,
+    say,
+)
 
-KINDS = [kind.__name__.lower() for kind in get_args(Message)]
-KNOWN = "ask, answer, sound, set, resume, stop, ping, check"
+KINDS = list(protocol._KNOWN)
+KNOWN = "ask, answer, sound, set, start_over, resume, stop, ping, check"
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
@@ -39,6 +52,8 @@ def _refusal(text: str) -> str:
         ('{"type":"answer"}', Answer()),
         ('{"type":"sound"}', Sound()),
         ('{"type":"set","choices":{"audio_temperature":0.3}}', Set({"audio_temperature": 0.3})),
+        ('{"type":"start_over"}', StartOver({})),
+        ('{"type":"start_over","choices":{"seed":"7"}}', StartOver({"seed": "7"})),
         ('{"type":"resume","grant":"abc","path":"socket"}', Resume("abc")),
         ('{"type":"stop"}', Stop()),
         ('{"type":"ping","at":12.5}', Ping(12.5)),
@@ -73,6 +88,7 @@ def test_numbers_that_json_does_not_know_reach_the_choices_as_they_are() -> None
         ('{"type":{"ask":1}}', KNOWN),
         ('{"type":"ask","choices":[]}', "The choices must be a JSON object"),
         ('{"type":"set","choices":null}', "The choices must be a JSON object"),
+        ('{"type":"start_over","choices":7}', "The choices must be a JSON object"),
         ('{"type":"resume"}', "The grant must be"),
         ('{"type":"resume","grant":""}', "The grant must be"),
         ('{"type":"resume","grant":7}', "The grant must be"),

@@ -1,4 +1,4 @@
-"""Joining, starting over, leaving, breaking off and coming back in any order: every talk goes on in its own state and in no other's.
+"""Joining, starting over, leaving, breaking off, coming back in any order: every talk goes on in its own state alone.
 
 The engine's own parts without its threads: the test does the tick thread's rounds by hand, so any order can be tried.
 The echo's state is a count that begins at the talk's seed: it shows whose state a slot was given.
@@ -106,7 +106,7 @@ class World:
             self.engine.hear(talk.session, frame_of(talk.seed))
 
     def round(self, pick: int) -> None:
-        """What the tick thread does, or as much of it as comes before the next operation; the next round goes on there."""
+        """What the tick thread does, as much as comes before the next operation; the next round goes on from there."""
         loop = self.engine._loop
         for _ in range(1 + pick % 6):
             (loop._let_go, loop._prime_newcomer, self.plan_tick, self.tick)[self.part]()
