@@ -64,7 +64,7 @@ class PageOptions:
 def build_page(catalogue: Catalogue, make_call: Callable[..., Any], options: PageOptions) -> gr.Blocks:
     """The whole page; `make_call(ticket_box, **options)` makes the component that carries the sound by WebRTC."""
     with _blocks(catalogue, options) as page:
-        gr.HTML(_part("languages.html"), padding=False)
+        gr.HTML(_part("corner.html"), padding=False, elem_id="corner")
         gr.Markdown(_said(f"{TITLE} {ENGLISH_ONLY}"), elem_id="masthead")
         gr.Markdown(_said(catalogue.notice), elem_id="notice")
         with gr.Row(elem_id="rooms"):
@@ -83,6 +83,7 @@ def build_page(catalogue: Catalogue, make_call: Callable[..., Any], options: Pag
 
 def _blocks(catalogue: Catalogue, options: PageOptions) -> gr.Blocks:
     theme = gr.themes.Soft(font=["system-ui", "sans-serif"], font_mono=["ui-monospace", "monospace"])
+    theme.set(block_title_text_color="*primary_800", body_text_color_subdued="*neutral_600")  # 4.5 : 1 and more
     config = {
         "fields": FIELDS,
         "microphone": options.microphone,
@@ -118,7 +119,9 @@ def _said(english: str) -> I18nData:
 
 
 def _part(name: str) -> str:
-    return (STATIC / name).read_text(encoding="utf-8")
+    """A file of the page, with the parts in it that it names."""
+    text = (STATIC / name).read_text(encoding="utf-8")
+    return PART.sub(lambda found: _part(f"{found[1]}.html"), text)
 
 
 def _in_a_script(value: Any) -> str:
@@ -130,7 +133,7 @@ def _panel(first: Persona) -> str:
     """The talk's panel, with the first persona in it for whom scripts come late."""
     asks = "".join(f"<li>{escape(question)}</li>" for question in first.ask)
     filled = {"title": escape(first.title), "pitch": escape(first.pitch), "asks": asks}
-    panel = PART.sub(lambda found: _part(f"{found[1]}.html"), _part("panel.html"))
+    panel = _part("panel.html")
     for name, text in filled.items():
         panel = panel.replace(f"{{{{{name}}}}}", text)
     return panel

@@ -70,7 +70,7 @@ function forgetting(positions, prompt, held) {
 }
 
 function renewing(prompt, kept, renewals, used) {
-  if (!renewals) return t("At the latest then it reads its prompt and the last {kept} s anew, and forgets what was before.", { kept: secondsOf(kept) });
+  if (!renewals) return t("By then it reads its prompt and the last {kept} s anew, and forgets the rest.", { kept: secondsOf(kept) });
   const values = { times: renewals, seconds: secondsOf(used - prompt) };
   return t("Read anew, {times} so far: the persona remembers its prompt and the last {seconds} s.", values);
 }

@@ -8,6 +8,7 @@ import { Levels, Speaks, shareOf } from "./levels.js";
 import { isMuted } from "./microphone.js";
 import "./copy_settings.js";
 import "./microphone_wishes.js";
+import "./notice.js";
 import "./presets.js";
 import "./seed_lock.js";
 import { part, write } from "./parts.js";
@@ -109,6 +110,7 @@ document.addEventListener("personaplex-mute", ({ detail }) => bar.showMute(detai
 document.addEventListener("keydown", (event) => mutes(event) && call.mute(!isMuted()));
 const title = new MutationObserver(() => write(part("dock-title"), part("about-title").textContent));
 title.observe(part("about-title"), { childList: true, characterData: true, subtree: true });
+part("skip").onclick = () => part("talk-button").focus();
 part("mute-button").onclick = () => call.mute(!isMuted());
 part("start-over-button").onclick = () => call.startOver();
 bar.become(call.state);
