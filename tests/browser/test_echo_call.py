@@ -29,6 +29,7 @@ def _talk(url: str, wav: object, seconds: float) -> tuple[np.ndarray, np.ndarray
         return tracks
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize(("server", "least"), [("plain_url", 0.9), ("echo_url", 0.6)], ids=["plain", "defaults"])
 def test_what_was_said_comes_back(microphone, request, server, least) -> None:
     url, wav = request.getfixturevalue(server), microphone(np.concatenate([pause(0.3), speak(SENTENCE)]))
@@ -40,6 +41,7 @@ def test_what_was_said_comes_back(microphone, request, server, least) -> None:
     pytest.fail(f"correlations {found}")
 
 
+@pytest.mark.timed
 def test_mouth_to_ear(microphone, plain_url) -> None:
     wav = microphone(clicks(7.0), 48_000)
     measured = []
@@ -146,6 +148,7 @@ def test_the_loop_guard_is_told_once_and_can_be_forbidden(microphone, echo_url) 
         assert text_of(page, "warning") == ""
         page.evaluate("(message) => window.personaplex.take(message)", told)  # once more, as after a resume
         assert text_of(page, "warning") == ""
+        page.get_by_text("This talk's line").click()
         page.locator("#loop-guard").uncheck()
         page.wait_for_timeout(300)
         assert '"set"' in sent[-1] and '"loop_guard":false' in sent[-1]

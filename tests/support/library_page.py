@@ -66,8 +66,15 @@ def told(page: Page, part: str) -> str:
     return page.locator("#told").inner_text()
 
 
+def show_prompt(page: Page) -> None:
+    """Unfolds the prompt and the voices."""
+    if not page.locator("#prompt textarea").is_visible():
+        page.get_by_text("Prompt and voice", exact=True).click()
+
+
 def write_prompt(page: Page, text: str) -> None:
     """Types into the prompt as a person does, in one piece."""
+    show_prompt(page)
     page.locator("#prompt textarea").fill(text)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from playwright.sync_api import Page, expect
-from support.library_page import held, personas, wait_for_prompt, write_prompt
+from support.library_page import held, personas, show_prompt, wait_for_prompt, write_prompt
 
 COACH = """async (prompt) => (await (await fetch("library/coach", {method: "POST", body: JSON.stringify(
   {prompt, voice: window.personaplex.values.voice})})).json())"""
@@ -23,6 +23,7 @@ def test_the_counts_are_the_server_s_while_one_types_and_strange_shapes_are_told
     first = _counts(page, held(page)["prompt"])
     asked: list[str] = []
     page.on("request", lambda request: request.url.endswith("/library/coach") and asked.append(request.url))
+    show_prompt(page)
     box = page.locator("#prompt textarea")
     box.press("End")
     box.press_sequentially(" You are in Porto.", delay=15)

@@ -6,7 +6,17 @@ import re
 from typing import Any
 
 from playwright.sync_api import Page, expect
-from support.library_page import asked_with, boxes_of, card, held, personas, told, wait_for_prompt, write_prompt
+from support.library_page import (
+    asked_with,
+    boxes_of,
+    card,
+    held,
+    personas,
+    show_prompt,
+    told,
+    wait_for_prompt,
+    write_prompt,
+)
 
 IN_SIGHT = """(selector) => {
   const box = document.querySelector(selector).getBoundingClientRect();
@@ -78,6 +88,7 @@ def test_cards_tell_who_it_is_and_are_found_by_words_and_tags(visit) -> None:
 
 
 def _assert_all_is_reached_and_chosen_by_keyboard(page: Page, library: list[dict[str, Any]]) -> None:
+    show_prompt(page)
     page.locator("#search").focus()
     seen = [_tab(page) for _ in range(30)]
     for wanted in (

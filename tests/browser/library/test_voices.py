@@ -7,12 +7,13 @@ from pathlib import Path
 import numpy as np
 import soundfile
 from playwright.sync_api import Page, expect
-from support.library_page import asked_with, held, unpacked
+from support.library_page import asked_with, held, show_prompt, unpacked
 
 OWN = "async () => (await (await fetch('voices/own')).json()).voices"
 
 
 def _open_own(page: Page) -> None:
+    show_prompt(page)
     page.get_by_text("Your own voice", exact=True).click()
     expect(page.locator("#consent")).to_be_visible()
 
@@ -23,6 +24,7 @@ def _own_told(page: Page, part: str) -> None:
 
 def test_the_voices_stand_by_gender_and_style_and_can_be_heard(visit) -> None:
     page = visit()
+    show_prompt(page)
     page.get_by_text("Hear the voices").click()
     expect(page.locator("#hear-list .voice")).to_have_count(18)
     groups = page.locator("#hear-list > div > strong").all_inner_texts()
@@ -46,6 +48,7 @@ def test_what_has_to_be_said_of_previews_is_said(visit) -> None:
     ]
     page.route("**/voices/previews", lambda route: route.fulfill(json={"voices": voices}))
     page.route("**/voices/preview/*", lambda route: route.fulfill(status=422, json={"error": "It cannot be read."}))
+    show_prompt(page)
     page.get_by_text("Hear the voices").click()
     expect(page.locator("#hear-told")).to_have_text("This is noise.")
     expect(page.get_by_role("button", name="Listen to NATF0")).to_be_disabled()
