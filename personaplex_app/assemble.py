@@ -26,7 +26,7 @@ from personaplex_app.model.loading import Weights
 from personaplex_app.model.offload import streamed_layers
 from personaplex_app.model.offload_plan import offload_sentence
 from personaplex_app.model.prompts import VoicePrompt
-from personaplex_app.model.stepper import SpeechStepper
+from personaplex_app.model.stepper import RunsAs, SpeechStepper
 from personaplex_app.model.tokenizer import Tokenizer
 from personaplex_app.model.voice_file import VoiceShelf, check_voice, encode_voice, read_voice_bytes, read_voice_file
 from personaplex_app.out_of_memory import is_out_of_memory, memory_told, smaller_plan
@@ -100,6 +100,7 @@ def _stepper(
         with _loading(choice, setting):
             made = _fast_or_why_not(source, setting, device, report)
         if isinstance(made, SpeechStepper):
+            made.runs_as = _runs_as(setting, device)
             return made
         _give_back(device)  # what the fast one had loaded: the plan for the plain one counts what is free
         setting = _without_kernels(made, choice, source, device)
@@ -111,7 +112,14 @@ def _stepper(
         weights = _weights(source, setting, device, report)
         stepper = SpeechStepper(weights, codec, source.tokenizer(), source.config, source.voices())
     stepper.remark, stepper.plan, stepper.smaller = remark, setting.plan, setting.less
+    stepper.runs_as = _runs_as(setting, device)
     return stepper
+
+
+def _runs_as(setting: Setting, device: torch.device) -> RunsAs:
+    precision = str(setting.dtype).removeprefix("torch.") if setting.quantization == "none" else setting.quantization
+    where = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type.upper()
+    return RunsAs(precision, "int8" if setting.cache is torch.int8 else "", where)
 
 
 def _loading(choice: EngineChoice, setting: Setting) -> AbstractContextManager[None]:

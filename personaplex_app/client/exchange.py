@@ -16,7 +16,16 @@ from personaplex_app.audio import Pcm, float_from_int16
 from personaplex_app.client.conversation import Conversation, Phase
 from personaplex_app.client.link import LinkLost
 from personaplex_app.client.mailbox import Mailbox
-from personaplex_app.client.messages import Admitted, Event, Guard, Pong, Reconnecting, StartedOver, parse_message
+from personaplex_app.client.messages import (
+    Admitted,
+    Event,
+    Guard,
+    Health,
+    Pong,
+    Reconnecting,
+    StartedOver,
+    parse_message,
+)
 from personaplex_app.errors import InvalidInput, ServerFault
 
 if TYPE_CHECKING:
@@ -34,6 +43,7 @@ class Exchange:
 
     Attributes:
         changed: set after every event. round_trip_seconds, step_ms: of the last ping, and of the model's last step.
+        health: what the server last said of it.
     """
 
     def __init__(self, line: Line, course: Conversation) -> None:
@@ -42,6 +52,7 @@ class Exchange:
         self.changed = asyncio.Event()
         self.round_trip_seconds: float | None = None
         self.step_ms = 0.0
+        self.health: Health | None = None
         self._line = line
         self._course = course
         self._pieces = 0
@@ -126,6 +137,9 @@ class Exchange:
         if isinstance(event, Pong):
             self.round_trip_seconds = time.monotonic() - event.at
             self.step_ms = event.step_ms
+            return
+        if isinstance(event, Health):
+            self.health = event
             return
         if isinstance(event, StartedOver):
             self._guarded = 0

@@ -123,12 +123,39 @@ class Guard:
 
 
 @dataclass(frozen=True)
+class Echo:
+    """The persona began to hear itself through our microphone, or does so no more.
+
+    Attributes:
+        number: counts a talk's from 0. action: `began` or `over`. lag_ms: from a step to its sound at the server.
+        level_db: of what is heard, against what was spoken. second: of the talk.
+    """
+
+    number: int
+    action: str
+    lag_ms: int
+    level_db: int
+    second: float
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Xray:
+    """How both talked with each other, right before the end; docs/protocol.md tells what is in it."""
+
+    seconds: float
+    figures: dict[str, Any]
+    segments: dict[str, Any]
+    marks: list[Any]
+
+
+@dataclass(frozen=True)
 class Recording:
     """The server keeps the talk's sound and words, or keeps what it has, or none.
 
     Attributes:
-        id: of the recording at `recordings/ID.wav`; empty where there is none. on: whether it goes on. seconds: how long
-            it is. start: the talk's second at which it begins. expires_seconds: how long it is kept; None while it is on.
+        id: of the recording at `recordings/ID.wav`; empty where there is none. on: whether it goes on. seconds: its
+            length. start: the talk's second at which it begins. expires_seconds: until it is dropped; None while on.
     """
 
     id: str
@@ -174,6 +201,29 @@ class Ended:
 
 
 @dataclass(frozen=True)
+class Health:
+    """How the talk fares on the server, about once a second; counts are totals of the talk, in frames.
+
+    Attributes:
+        step_ms: of a model's step, of late. stalled: whether one is overdue. heard_ms, spoken_ms: sound that waits for
+            the model, and for the way to us. dropped, unsent: heard and spoken frames that were left out. missed:
+            frames that a step went by without. filled: frames of silence, where none came from us in time. late_ms:
+            silence sent where speech came late, by WebRTC only.
+    """
+
+    step_ms: float
+    stalled: bool
+    heard_ms: float
+    spoken_ms: float
+    frames: int
+    dropped: int
+    unsent: int
+    missed: int
+    filled: int
+    late_ms: float | None
+
+
+@dataclass(frozen=True)
 class Pong:
     """The answer to our ping, and how long the model's last step took."""
 
@@ -206,11 +256,14 @@ Event: TypeAlias = (
     | Words
     | Said
     | Guard
+    | Echo
     | Recording
     | Notice
     | Refused
     | Lost
+    | Xray
     | Ended
+    | Health
     | Pong
     | Unknown
     | Reconnecting
@@ -226,11 +279,14 @@ _TYPES: dict[str, Any] = {
     "words": Words,
     "said": Said,
     "guard": Guard,
+    "echo": Echo,
     "recording": Recording,
     "warning": Notice,
     "refused": Refused,
     "lost": Lost,
+    "xray": Xray,
     "ended": Ended,
+    "health": Health,
     "pong": Pong,
 }
 _KINDS: dict[Any, tuple[type, ...]] = {

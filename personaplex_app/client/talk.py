@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from personaplex_app.audio import Pcm, int16_from_float
 from personaplex_app.client.conversation import Conversation, Phase
 from personaplex_app.client.exchange import Exchange
-from personaplex_app.client.messages import Ended, Event, TalkState
+from personaplex_app.client.messages import Ended, Event, Health, TalkState
 from personaplex_app.client.pace import PIECE_SAMPLES, Pace
 from personaplex_app.errors import SessionEnded
 
@@ -95,6 +95,11 @@ class Talk:
         """How long the model's last step took, as the server said with the last ping."""
         return self._exchange.step_ms
 
+    @property
+    def health(self) -> Health | None:
+        """How the talk fares on the server, told about once a second and no event; None before the first."""
+        return self._exchange.health
+
     async def started(self) -> None:
         """Waits in line and until the persona has read its prompt.
 
@@ -171,9 +176,9 @@ class Talk:
         await self._exchange.tell({"type": "start_over", "choices": choices})
 
     async def record(self, on: bool = True) -> None:
-        """Has the server keep the talk's sound and words from now on, or no more of them; `Recording` tells how it went.
+        """Has the server keep the talk's sound and words from now on, or no more of them; `Recording` tells of it.
 
-        Needs a visitor's cookie; who speaks has to consent first.
+        Whoever speaks has to consent first. Needs a visitor's cookie.
         """
         await self._exchange.tell({"type": "record", "on": on})
 

@@ -179,6 +179,12 @@ class Session:
         return self.guard.allowed if self._wanted_guard is None else self._wanted_guard
 
     @property
+    def waiting(self) -> tuple[int, int]:
+        """How many heard frames wait for the model, and how many spoken ones for whoever takes them."""
+        with self._lock:
+            return len(self._heard), len(self._spoken)
+
+    @property
     def slow(self) -> bool:
         """Whether frames were dropped lately because the engine takes longer than they last."""
         return self.clock() - self._slow_at < SLOW_MEMORY_SECONDS

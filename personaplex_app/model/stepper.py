@@ -67,6 +67,15 @@ class Step:
     healthy: bool
 
 
+@dataclass(frozen=True)
+class RunsAs:
+    """How a model runs: the numbers of its weights and of its past, and on what. For people."""
+
+    precision: str
+    past: str
+    where: str
+
+
 class SpeechStepper:
     """Codec, language model and tokenizer joined, with B slots.
 
@@ -87,6 +96,7 @@ class SpeechStepper:
         self.summary = ""  # what it is, where, and how long a frame takes there
         self.plan: Plan | None = None  # what it was laid out by
         self.smaller = ""  # flags that need less memory, where it was not planned
+        self.runs_as: RunsAs | None = None
         self.identity = ""  # names the checkpoint's files, where there are any
         self.slots = codec.slots
         self.config = config

@@ -24,6 +24,7 @@ from personaplex_app.halfband import DoubleRate, HalveRate
 from personaplex_app.web.desk import LOST, FrontDesk
 from personaplex_app.web.pacing import PACKET_MS, SpokenPacer
 from personaplex_app.web.talk import Talk
+from personaplex_app.web.talk_health import Outlet
 
 log = logging.getLogger(__name__)
 
@@ -107,6 +108,7 @@ class CallHandler(AsyncStreamHandler):
                 self._desk.lose(talk)
             return
         self._talk = talk
+        talk.outlet = Outlet(lambda: self._waiting_ms, self.pacer.counters)
         if talk.meter is not None:
             talk.meter.note(self.pacer.counters)
         self._changed = talk.listen()

@@ -19,6 +19,7 @@ from personaplex_app.web.call_view import lines_words
 from personaplex_app.web.desk import FrontDesk
 from personaplex_app.web.doors import Doors
 from personaplex_app.web.path_check import PathChecks
+from personaplex_app.web.talk_health import engine_facts
 from personaplex_app.web.talk_socket import TalkSocket
 from personaplex_app.web.turn import IceMinter
 
@@ -61,6 +62,7 @@ def lines_now(desk: FrontDesk) -> dict[str, Any]:
         "free": now.free,
         "waiting": now.waiting,
         "step_ms": round(engine.step_ms, 2),
+        "model": engine_facts(desk.engine.stepper),
         "failed": engine.failed,
         "draining": now.draining,
         "sentence": lines_words(engine, now.free, now.waiting, now.draining),

@@ -22,6 +22,8 @@ from personaplex_app.errors import PersonaplexError
 from personaplex_app.metrics import TalkMeter
 from personaplex_app.speech_detector import SpeechDetector
 from personaplex_app.web.looking import Looking, look_on
+from personaplex_app.web.recordings import Recorded
+from personaplex_app.web.talk_health import Outlet
 
 LISTEN_AFTER_SECONDS = 2.0  # somebody who spoke so lately speaks still: the detector can rest
 NEXT_CALL = "The new prompt and voice hold from the next call, or once you start over."
@@ -35,7 +37,9 @@ class Talk:
             same of the loop guard.
         grant: of the talk to resume.
         path: `webrtc` or `socket` once sound flows.
-        looking: who looks on at it, once it has a session.
+        looking: who looks on at it, once it has a session. outlet: of the WebRTC connection, once there is one.
+        consented: whether its visitor wants it recorded. recorded: the recording, while there is one or one has just
+            ended; unrecorded: why there is none though it was wanted.
         last_packet_at: when sound last came, on the desk's clock. ended: code and sentence.
     """
 
@@ -54,6 +58,10 @@ class Talk:
         self.entering = False
         self.meter: TalkMeter | None = None
         self.looking: Looking | None = None
+        self.outlet: Outlet | None = None
+        self.consented = False
+        self.recorded: Recorded | None = None
+        self.unrecorded = ""
         self.warnings: deque[Notice] = deque(maxlen=8)
         self.asked: SamplingSettings | None = choices.sampling if choices else None
         self.guarded = choices.loop_guard if choices else True
@@ -208,6 +216,8 @@ class Talk:
             return
         if not self.session.resumed:
             self.meter.primed(self.session.prime_seconds)
+        if self.looking is not None:
+            self.session.counters.leaks = self.looking.echo.count
         self.meter.note(self.session.counters)
 
     def due(self) -> Notice | None:

@@ -14,16 +14,18 @@ from typing import Any
 
 from starlette.websockets import WebSocketDisconnect
 
-from personaplex_app.audio import int16_from_float
+from personaplex_app.audio import FRAME_SECONDS, int16_from_float
 from personaplex_app.engine.admission import TicketState
 from personaplex_app.engine.parking import GRANT_SECONDS
 from personaplex_app.engine.session import Session, SessionState, SpokenFrame
 from personaplex_app.records.transcript import Remark
 from personaplex_app.records.turn_taking import YOU
 from personaplex_app.records.turns import News
+from personaplex_app.records.xray import ECHO, xray
 from personaplex_app.web.call_view import standing, talk_view
 from personaplex_app.web.desk import FrontDesk
 from personaplex_app.web.talk import Talk
+from personaplex_app.web.talk_health import health_of
 from personaplex_app.web.turn import IceMinter
 from personaplex_app.web.wire import Wire
 
@@ -31,6 +33,7 @@ log = logging.getLogger(__name__)
 
 REPEAT_SECONDS = 15.0
 VIEW_SECONDS = 0.08
+HEALTH_SECONDS = 1.0
 STARTED_OVER = "The talk begins anew."
 MOST_UNHEARD_FRAMES = 25  # two seconds; a client that tells does so twice a second
 
@@ -49,7 +52,8 @@ class Teller:
         self._told_at = 0.0
         self._letters = ""
         self._turns = News()
-        self._remarks = 0
+        self._remarks = self._guards = self._leaks = 0
+        self._health_at = float("-inf")
         self._asked_to_speak = False
         self._recording: dict[str, Any] = {}
         self._sent = 0
@@ -129,12 +133,16 @@ class Teller:
         await self._tell_words(session.transcript.text)
         await self._tell_turns(session)
         await self._tell_remarks(session.transcript.remarks)
+        await self._tell_leaks()
         if self._asked_to_speak and not self._talk.asked_to_speak:
             await self._wire.send("warning", code="idle", seconds=0, sentence="")
             self._told = {}  # for those who show both in one place
         self._asked_to_speak = self._talk.asked_to_speak
-        if session is not self._talk.session:
-            return  # started over while it was told the last of the talk before
+        if session is self._talk.session:  # else it was started over while it was told the last of the talk before
+            await self._tell_view(session)
+            await self._tell_health(session)
+
+    async def _tell_view(self, session: Session) -> None:
         now = time.monotonic()
         view = talk_view(session, self._talk.path, self._talk.notice)
         news = standing(view)
@@ -143,11 +151,19 @@ class Teller:
             if self._talk.ended is None:
                 await self._wire.send("talk", **view)
 
+    async def _tell_health(self, session: Session) -> None:
+        now = time.monotonic()
+        if session.state is SessionState.TALKING and now - self._health_at >= HEALTH_SECONDS:
+            self._health_at = now
+            outlet = self._talk.outlet if self._talk.path == "webrtc" else None
+            await self._wire.send("health", **health_of(session, self._desk.engine.status, outlet))
+
     async def _meet(self, session: Session) -> None:
         """A session that the client knows nothing of; where it is not the first, the talk was started over."""
         before, self._session = self._session, session
         if before is not None:
-            self._told, self._letters, self._turns, self._remarks = {}, "", News(), 0
+            self._told, self._letters, self._turns = {}, "", News()
+            self._remarks = self._guards = self._leaks = 0
             await self._wire.send("started_over", sentence=STARTED_OVER)
 
     async def _send_sound(self, frame: SpokenFrame) -> None:
@@ -184,9 +200,11 @@ class Teller:
 
     async def _tell_remarks(self, remarks: list[Remark]) -> None:
         """What the loop guard did; a resumed talk's from its beginning, each by its number."""
-        while self._remarks < len(remarks):
-            number, remark = self._remarks, remarks[self._remarks]
+        for remark in remarks[self._remarks :]:
             self._remarks += 1
+            if remark.reason == ECHO:
+                continue
+            number, self._guards = self._guards, self._guards + 1
             await self._wire.send(
                 "guard",
                 number=number,
@@ -196,6 +214,22 @@ class Teller:
                 second=remark.at_seconds,
                 sentence=remark.sentence,
             )
+
+    async def _tell_leaks(self) -> None:
+        """What the echo guard found, likewise."""
+        for leak in self._talk.looking.echo.leaks[self._leaks :] if self._talk.looking else ():
+            number, self._leaks = self._leaks, self._leaks + 1
+            second, sentence = round(leak.frame * FRAME_SECONDS, 3), leak.sentence
+            lag_ms, level_db = leak.lag_ms, leak.level_db
+            told = {"action": leak.action, "lag_ms": lag_ms, "level_db": level_db, "second": second}
+            await self._wire.send("echo", number=number, **told, sentence=sentence)
+
+    async def _tell_xray(self) -> None:
+        """How both talked with each other, where they talked long enough."""
+        session, looking = self._talk.session, self._talk.looking
+        found = xray(looking.turns, session.transcript.remarks) if session and looking else None
+        if found is not None:
+            await self._wire.send("xray", **found)
 
     async def _tell_last_words(self) -> None:
         """Whoever stopped in the midst of a step hears its word too."""
@@ -207,10 +241,11 @@ class Teller:
         if code == "lost" and self._talk.grant and self._desk.engine.can_resume(self._talk.grant):
             await self._wire.send("lost", grant=self._talk.grant, seconds=round(GRANT_SECONDS), sentence=sentence)
         else:
+            await self._tell_xray()
             await self._wire.send("ended", code=code, sentence=sentence)
 
 
 def _by_seconds(view: dict[str, Any]) -> dict[str, Any]:
     """A view of a recording without what is no news."""
-    seconds = int(view["seconds"]) if view.get("on") else None
-    return {**view, "seconds": seconds, "expires_seconds": None}
+    seconds = int(view["seconds"]) if view.get("on") else 0
+    return {**view, "seconds": seconds, "expires_seconds": view.get("expires_seconds") is not None}

@@ -73,6 +73,7 @@ def test_a_talk_s_stepper_is_planned_rehearsed_and_described(tmp_path: Path, pla
     assert stepper.summary.endswith("with every line taken and every window full a frame takes 31.4 ms of 80.")
     said = f"{stepper.summary} The plan said {plan.frame_ms:.0f} ms."
     assert lines == [f"The plan: {plan.words}", said]
+    assert stepper.runs_as is not None and (stepper.runs_as.past, stepper.runs_as.where) == ("int8", "CPU")
 
 
 @pytest.mark.parametrize("purpose", ["render", "bench"])
