@@ -20,8 +20,10 @@ TAGS = {"en": "en", "zh": "zh-CN", "ko": "ko"}  # as browsers and gradio name th
 PARTS = ("page", "server", "boxes", "starting")
 PLACE = re.compile(r"\{(\w+)\}")
 MOST_WISHES = 20
+MOST_SENTENCES = 30  # that are looked at
 MOST_JOINED = 12  # pieces that one template may span
 DEEPEST = 3  # values within values
+FEW_LETTERS = 4  # a template with fewer of its own, such as `{seconds} min`, takes figures only
 _ENDS = re.compile(r"((?<=[.!?:…*`)。！？])\s+|\n+)")  # what may stand between two sentences
 _TIGHT_END = re.compile(r"[。！？]$")
 
@@ -48,7 +50,7 @@ class Table:
     def __init__(self, language: str, parts: Mapping[str, Words]) -> None:
         self.language = language
         self.parts = {name: dict(parts.get(name, {})) for name in PARTS}
-        self._exact = {**self.parts["page"], **self.parts["server"]}
+        self._exact = {**self.parts["boxes"], **self.parts["page"], **self.parts["server"]}
         templates = [_template(key, other) for key, other in self.parts["server"].items() if PLACE.search(key)]
         self._templates = sorted(templates, key=lambda one: -one.weight)
 
@@ -64,14 +66,20 @@ class Table:
             match = one.pattern.fullmatch(text)
             if match:
                 values = {name: match[1 + one.names.index(name)] for name in one.names}
-                if depth < DEEPEST:
-                    values = {name: self.translated(value, depth + 1) for name, value in values.items()}
-                return filled(one.other, values)
+                return filled(one.other, {name: self._value(value, depth) for name, value in values.items()})
         return None
+
+    def _value(self, value: str, depth: int) -> str:
+        """A value may be a sentence itself, or a part of one with a space before it."""
+        bare = value.strip()
+        said = self.translated(bare, depth + 1) if bare and depth < DEEPEST else bare
+        return value.replace(bare, said, 1) if bare else value
 
     def _joined(self, text: str, depth: int) -> str:
         """Sentence after sentence, the longest that are known first."""
         pieces = _ENDS.split(text)  # sentence, space, sentence, ...
+        if len(pieces) > 2 * MOST_SENTENCES:
+            return text
         said, at = "", 0
         while at < len(pieces):
             end = min(len(pieces), at + 2 * MOST_JOINED - 1)
@@ -95,9 +103,10 @@ def filled(sentence: str, values: Mapping[str, str]) -> str:
 
 def _template(key: str, other: str) -> _Template:
     pieces = PLACE.split(key)  # text, name, text, ...
-    names = tuple(pieces[1::2])
-    pattern = "".join(re.escape(piece) if index % 2 == 0 else "(.+?)" for index, piece in enumerate(pieces))
-    return _Template(re.compile(pattern), names, other, len(PLACE.sub("", key)))
+    names, own = tuple(pieces[1::2]), "".join(pieces[::2])
+    value = "(.*?)" if sum(map(str.isalpha, own)) >= FEW_LETTERS else r"([\d.,]+)"
+    pattern = "".join(re.escape(piece) if index % 2 == 0 else value for index, piece in enumerate(pieces))
+    return _Template(re.compile(pattern), names, other, len(own))
 
 
 @cache

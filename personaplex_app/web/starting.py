@@ -8,6 +8,7 @@ In: an address, lines of progress. Out: the listening socket, for the real serve
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import secrets
 import socket
@@ -27,6 +28,7 @@ from personaplex_app.out_of_memory import is_out_of_memory, memory_sentence
 from personaplex_app.settings import Settings
 from personaplex_app.web.drain import end_on_sigterm, ending_at_once
 from personaplex_app.web.health import NOT_KEPT, STARTING
+from personaplex_app.web.languages import TAGS, table_of, wished_language
 from personaplex_app.web.listening import ThreadedServer, listen
 from personaplex_app.web.progress import Progress
 
@@ -46,7 +48,7 @@ PLAIN: dict[str, Any] = {
     "timeout_graceful_shutdown": 1,
     "log_level": "error",
 }
-PAGE = Path(__file__).parent / "static" / "starting.html"
+STATIC = Path(__file__).parent / "static"
 
 
 class StartingPage:
@@ -54,7 +56,7 @@ class StartingPage:
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
-        self._template = PAGE.read_text(encoding="utf-8")
+        self._template = _template()
         self._looked_at = float("-inf")
 
     @property
@@ -71,25 +73,25 @@ class StartingPage:
         path = str(request.scope["path"])
         if path.endswith(STATE_PATH):
             self._looked_at = time.monotonic()
-            return JSONResponse(self.state(), headers=NOT_KEPT)
+            return JSONResponse(self.state(request.query_params.get("language", "en")), headers=NOT_KEPT)
         if path.endswith(LIVE_PATH):
             return JSONResponse({"status": "ok"}, headers=NOT_KEPT)
         if request.method in ("GET", "HEAD") and _is_for_people(path, request.headers.get("accept", "")):
             self._looked_at = time.monotonic()
-            return self._page()
+            return self._page(wished_language(request.headers.get("accept-language", "")))
         return self._not_yet()
 
-    def state(self) -> dict[str, Any]:
-        """What `/starting` says."""
-        view = self._progress.view
+    def state(self, language: str = "en") -> dict[str, Any]:
+        """What `/starting` says, in one of our languages."""
+        view, said = self._progress.view, table_of(language).translated
         return {
             "state": "failed" if view.failed else "starting",
-            "sentence": view.failed,
-            "words": view.phase.words,
-            "detail": view.phase.detail,
+            "sentence": said(view.failed),
+            "words": said(view.phase.words),
+            "detail": view.phase.detail if language == "en" else view.phase.detail.replace(" of ", " / "),
             "fraction": view.phase.fraction,
             "seconds": round(view.seconds, 1),
-            "done": [[words, seconds and round(seconds, 1)] for words, seconds in view.done],
+            "done": [[said(words), seconds and round(seconds, 1)] for words, seconds in view.done],
         }
 
     def _not_yet(self) -> Response:
@@ -97,9 +99,10 @@ class StartingPage:
         body = {"status": "not ready", "sentence": view.failed or f"{STARTING} {view.phase.words}."}
         return JSONResponse(body, NOT_YET, headers={**NOT_KEPT, "retry-after": "5"})
 
-    def _page(self) -> Response:
-        nonce, state = secrets.token_urlsafe(12), self.state()
-        filled = {"nonce": nonce, "words": state["sentence"] or state["words"], "detail": state["detail"]}
+    def _page(self, language: str) -> Response:
+        nonce, state = secrets.token_urlsafe(12), self.state(language)
+        words = state["sentence"] or state["words"]
+        filled = {"nonce": nonce, "tag": TAGS[language], "words": words, "detail": state["detail"]}
         page = self._template
         for name, text in filled.items():
             page = page.replace(f"{{{{{name}}}}}", escape(text))
@@ -108,6 +111,15 @@ class StartingPage:
             "img-src data:; base-uri 'none'; form-action 'none'"
         )
         return HTMLResponse(page, headers={**NOT_KEPT, "content-security-policy": policy})
+
+
+def _template() -> str:
+    """The page with its words in all languages, and with the script that chooses one of them."""
+    tables = {language: table_of(language).parts["starting"] for language in TAGS if language != "en"}
+    script = (STATIC / "language.js").read_text(encoding="utf-8")
+    page = (STATIC / "starting.html").read_text(encoding="utf-8")
+    page = page.replace("{{tables}}", json.dumps(tables, ensure_ascii=False).replace("<", "\\u003c"))
+    return page.replace("{{language_script}}", script)
 
 
 def _is_for_people(path: str, accept: str) -> bool:

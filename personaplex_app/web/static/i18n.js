@@ -17,7 +17,7 @@ export const language = window.personaplexLanguage ?? "en";
 
 const table = language === "en" ? {} : await words();
 const page = table.page ?? {};
-const sentences = new Sentences({ ...page, ...table.server }, table.server ?? {}, language);
+const sentences = new Sentences({ ...table.boxes, ...page, ...table.server }, table.server ?? {}, language);
 const format = new Intl.NumberFormat(TAGS[language]);
 const seen = new WeakSet();
 

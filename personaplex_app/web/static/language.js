@@ -1,6 +1,7 @@
 // Which language the page speaks: the visitor's choice, else the first of the browser's languages that we have, else
 // English. A plain script in the page's head: it runs before gradio draws and before any module of ours.
 //
+// The first page (starting.html) has it too, and its few words in itself.
 // Out: <html lang>, `window.personaplexLanguage` (en, zh, ko), `window.personaplexTable` (the words, on their way).
 // Gradio looks at `navigator.language` alone and knows no zh-HK: it is shown the language that we have chosen.
 "use strict";
@@ -19,7 +20,7 @@
   window.personaplexLanguage = language;
   document.documentElement.lang = TAGS[language];
   Object.defineProperty(navigator, "language", { configurable: true, get: () => TAGS[language] });
-  if (language !== "en") {
+  if (language !== "en" && !window.personaplexStarting) {
     document.documentElement.dataset.words = "coming"; // page.css hides what would be English until they are there
     window.personaplexTable = fetch(`talk/static/locales/${language}.json`).then((answer) => answer.json());
     window.personaplexTable.catch(() => {}); // i18n.js looks at it

@@ -5,8 +5,10 @@
 // sentences are known. Must not know: the page.
 
 const ENDS = /((?<=[.!?:…*`)。！？])\s+|\n+)/; // what may stand between two sentences
+const MOST_SENTENCES = 30; // that are looked at
 const MOST_JOINED = 12; // pieces that one template may span
 const DEEPEST = 3; // values within values
+const FEW_LETTERS = 4; // a template with fewer of its own, such as `{seconds} min`, takes figures only
 const MOST_KEPT = 500;
 
 export class Sentences {
@@ -36,15 +38,22 @@ export class Sentences {
     for (const { pattern, names, other } of this.templates) {
       const match = pattern.exec(text);
       if (!match) continue;
-      const value = (name) => match[1 + names.indexOf(name)];
-      return other.replace(/\{(\w+)\}/g, (whole, name) => (depth < DEEPEST ? this.translated(value(name), depth + 1) : value(name)));
+      return other.replace(/\{(\w+)\}/g, (whole, name) => this.value(match[1 + names.indexOf(name)], depth));
     }
     return null;
+  }
+
+  // A value may be a sentence itself, or a part of one with a space before it.
+  value(value, depth) {
+    const bare = value.trim();
+    if (!bare || depth >= DEEPEST) return value;
+    return value.replace(bare, () => this.translated(bare, depth + 1));
   }
 
   // Sentence after sentence, the longest that are known first.
   joined(text, depth) {
     const pieces = text.split(ENDS); // sentence, space, sentence, ...
+    if (pieces.length > 2 * MOST_SENTENCES) return text;
     let said = "";
     for (let at = 0; at < pieces.length; ) {
       let end = Math.min(pieces.length, at + 2 * MOST_JOINED - 1);
@@ -63,11 +72,10 @@ export class Sentences {
 }
 
 function template([key, other]) {
-  const names = [];
-  const pattern = key.split(/(\{\w+\})/).map((part) => {
-    if (!/^\{\w+\}$/.test(part)) return part.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
-    names.push(part.slice(1, -1));
-    return "(.+?)";
-  }).join("");
-  return { pattern: new RegExp(`^${pattern}$`, "u"), names, other, weight: key.replace(/\{\w+\}/g, "").length };
+  const pieces = key.split(/\{(\w+)\}/); // text, name, text, ...
+  const own = pieces.filter((_, index) => index % 2 === 0);
+  const value = own.join("").replace(/\P{L}/gu, "").length >= FEW_LETTERS ? "(.*?)" : "([\\d.,]+)";
+  const pattern = own.map((piece) => piece.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join(value);
+  const names = pieces.filter((_, index) => index % 2 === 1);
+  return { pattern: new RegExp(`^${pattern}$`, "u"), names, other, weight: own.join("").length };
 }
