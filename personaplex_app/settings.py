@@ -26,7 +26,7 @@ MOST_SLOTS = 256
 MOST_THREADS = 256
 LONGEST_CALL_MINUTES = 24 * 60
 LONGEST_DRAIN_SECONDS = 3600
-MOST_PARKING_MB = 1 << 20
+MOST_PARKING_MB = MOST_RECORDINGS_MB = 1 << 20
 LEAST_GPU_GB, MOST_GPU_GB = 1, 4096
 PRECISIONS = ("auto", "float32", "bfloat16", "int8", "int4")
 
@@ -110,6 +110,7 @@ class Settings:
         engine: `model` or `echo`. auth: (user, password) or None. network: the way to the visitors.
         origins: pages besides our own that may use our routes. call_seconds: how long one talk may last.
         drain_seconds: how long talks may go on after SIGTERM. parking_bytes: host memory for talks that were cut off.
+        recordings_bytes: host memory for recordings of talks.
     """
 
     host: str
@@ -125,6 +126,7 @@ class Settings:
     call_seconds: float
     drain_seconds: float
     parking_bytes: int
+    recordings_bytes: int
 
 
 def add_serve_flags(parser: argparse.ArgumentParser) -> None:
@@ -145,6 +147,12 @@ def add_serve_flags(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--parking-mb", type=int, default=2048, help="host memory for talks whose connection was lost (default: 2048)"
+    )
+    parser.add_argument(
+        "--recordings-mb",
+        type=int,
+        default=1024,
+        help="host memory for talks that visitors have recorded, about 5.5 a minute; 0: none are (default: 1024)",
     )
 
 
@@ -174,6 +182,7 @@ def read_settings(flags: argparse.Namespace, variables: Mapping[str, str]) -> Se
         call_seconds=60 * _within("--call-minutes", flags.call_minutes, 1, LONGEST_CALL_MINUTES),
         drain_seconds=_within("--drain-seconds", flags.drain_seconds, 0, LONGEST_DRAIN_SECONDS),
         parking_bytes=int(_within("--parking-mb", flags.parking_mb, 0, MOST_PARKING_MB)) << 20,
+        recordings_bytes=int(_within("--recordings-mb", flags.recordings_mb, 0, MOST_RECORDINGS_MB)) << 20,
     )
     _check(settings)
     return settings

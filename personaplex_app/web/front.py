@@ -26,6 +26,9 @@ from personaplex_app.web.own_origin import OwnOriginOnly
 from personaplex_app.web.own_voice_routes import own_voice_routes
 from personaplex_app.web.page import MICROPHONE, PLAIN_MICROPHONE, PageOptions, build_page, page_words
 from personaplex_app.web.preview import PersonaPreview
+from personaplex_app.web.recorded_talk import model_of
+from personaplex_app.web.recording_routes import recording_routes
+from personaplex_app.web.recordings import Recordings
 from personaplex_app.web.routes import talk_routes
 from personaplex_app.web.ruler import ruler_of, with_own_voices
 from personaplex_app.web.signalling import make_call_component
@@ -51,7 +54,9 @@ def build_front(
     engine: Engine, catalogue: Catalogue, settings: Settings, metrics: Metrics, previews: VoicePreviews
 ) -> Front:
     """Everything between the engine and the visitor."""
-    desk = FrontDesk(engine, metrics, call_limits=CallLimits(call_seconds=settings.call_seconds))
+    call_limits = CallLimits(call_seconds=settings.call_seconds)
+    recordings = Recordings(settings.recordings_bytes, settings.call_seconds)
+    desk = FrontDesk(engine, metrics, call_limits=call_limits, recordings=recordings)
     visitors = Visitors(settings.network.secret)
     doors = Doors(visitors, settings.network, settings.origins)
     minter = IceMinter(settings.network, browser_ttl_seconds=int(settings.call_seconds) + 600)
@@ -77,6 +82,7 @@ def build_front(
             *library_routes(library, doors),
             *preview_routes(previews, doors),
             *own_voice_routes(desk, doors),
+            *recording_routes(desk.recordings, doors, model_of(engine.stepper)),
         ],
         middleware=[
             Middleware(OwnOriginOnly),

@@ -163,22 +163,27 @@ class TalkSocket:
             case protocol.Resume(grant):
                 self._check_unused()
                 self._begin(self._desk.come_back(self._visitor, grant))
-            case protocol.Answer():
-                self._desk.answer(self._open_talk())
-            case protocol.Sound():
-                await self._desk.enter(self._open_talk(), "socket")
-            case protocol.Set(choices):
-                self._set(self._open_talk(), choices)
-            case protocol.StartOver(choices):
-                talk = self._open_talk()
-                await start_over(self._desk, talk, self._address, read_choices(choices, self._sampling))
-            case protocol.Record(on):
-                talk = self._open_talk()
-                (self._desk.recorder.consent if on else self._desk.recorder.withdraw)(talk)
             case protocol.Check(sdp):
                 await self._check_path(sdp)
             case protocol.Stop():
                 self._stop()
+            case _:
+                await self._obey_in_talk(self._open_talk(), message)
+
+    async def _obey_in_talk(self, talk: Talk, message: protocol.Message) -> None:
+        match message:
+            case protocol.Answer():
+                self._desk.answer(talk)
+            case protocol.Sound():
+                await self._desk.enter(talk, "socket")
+            case protocol.Set(choices):
+                self._set(talk, choices)
+            case protocol.StartOver(choices):
+                await start_over(self._desk, talk, self._address, read_choices(choices, self._sampling))
+            case protocol.Record(True):
+                self._desk.recorder.consent(talk)
+            case protocol.Record():
+                self._desk.recorder.withdraw(talk)
 
     async def _answer_ping(self, ping: protocol.Ping) -> None:
         if ping.heard is not None and self._tells is not None:

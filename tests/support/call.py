@@ -29,6 +29,7 @@ from personaplex_app.metrics import Metrics
 from personaplex_app.web.desk import FrontDesk
 from personaplex_app.web.handler import WIRE_RATE_HZ, CallHandler
 from personaplex_app.web.own_voices import OwnVoices
+from personaplex_app.web.recordings import Recordings
 from personaplex_app.web.talk import Talk
 
 PACKET_SAMPLES = WIRE_RATE_HZ // 50
@@ -157,9 +158,10 @@ async def open_desk(
     limits: Limits | None = None,
     call_limits: CallLimits | None = None,
     own_voices: OwnVoices | None = None,
+    recordings: Recordings | None = None,
 ) -> AsyncIterator[FrontDesk]:
     """A front desk that looks after its talks until the block is left."""
-    desk = FrontDesk(engine, Metrics(), limits, call_limits, own_voices)
+    desk = FrontDesk(engine, Metrics(), limits, call_limits, own_voices, recordings)
     try:
         yield desk
     finally:
@@ -181,7 +183,7 @@ async def beats() -> Any:
         await asyncio.sleep(max(0.0, began + number * PACKET_SECONDS - time.monotonic()))
 
 
-async def eventually(condition: Callable[[], object], seconds: float = 5.0, what: str = "") -> float:
+async def eventually(condition: Callable[[], object], seconds: float = 20.0, what: str = "") -> float:
     """Waits until a condition holds; returns how long that took, fails after `seconds`."""
     began = time.monotonic()
     while not condition():

@@ -28,6 +28,9 @@ from personaplex_app.web.desk import FrontDesk
 from personaplex_app.web.doors import Doors
 from personaplex_app.web.own_voice_routes import own_voice_routes
 from personaplex_app.web.own_voices import OwnVoices
+from personaplex_app.web.recorded_talk import model_of
+from personaplex_app.web.recording_routes import recording_routes
+from personaplex_app.web.recordings import Recordings
 from personaplex_app.web.routes import talk_routes
 from personaplex_app.web.turn import IceMinter
 from personaplex_app.web.visitors import COOKIE, VisitorCookie, Visitors
@@ -70,13 +73,15 @@ async def open_front(
     origins: tuple[str, ...] = (),
     sampling: SamplingSettings | None = None,
     own_voices: OwnVoices | None = None,
+    recordings: Recordings | None = None,
 ) -> AsyncIterator[OpenFront]:
-    """Serves `/talk/...` and `/voices/own` until the block is left."""
+    """Serves `/talk/...`, `/voices/own` and `/recordings` until the block is left."""
     visitors, network = Visitors(), Network(ice=ICE)
     doors = Doors(visitors, network, origins)
-    async with open_desk(engine, limits, call_limits, own_voices) as desk:
+    async with open_desk(engine, limits, call_limits, own_voices, recordings) as desk:
         talks = talk_routes(desk, doors, IceMinter(network), sampling or SamplingSettings())
-        routes = [*talks, *own_voice_routes(desk, doors)]
+        kept = recording_routes(desk.recordings, doors, model_of(engine.stepper))
+        routes = [*talks, *own_voice_routes(desk, doors), *kept]
         async with _serve(Starlette(routes=routes, middleware=[Middleware(VisitorCookie, visitors=visitors)])) as port:
             yield OpenFront(desk, visitors, f"http://127.0.0.1:{port}")
 

@@ -116,6 +116,7 @@ def test_a_space_is_public_by_itself() -> None:
         (("--drain-seconds", "-1"), {}, "--drain-seconds must be from 0 to 3600, not -1."),
         (("--drain-seconds", "inf"), {}, "--drain-seconds must be from 0 to 3600, not inf."),
         (("--parking-mb", "-1"), {}, "--parking-mb must be from 0 to 1048576, not -1."),
+        (("--recordings-mb", "-1"), {}, "--recordings-mb must be from 0 to 1048576, not -1."),
     ],
 )
 def test_what_cannot_be_is_said(flags: tuple[str, ...], variables: dict[str, str], sentence: str) -> None:
@@ -153,6 +154,7 @@ def test_how_long_and_how_much_has_flags() -> None:
     assert (usual.call_seconds, usual.drain_seconds, usual.parking_bytes) == (1800, 30, 2 << 30)
     other = _read("--call-minutes", "1.5", "--drain-seconds", "0", "--parking-mb", "0")
     assert (other.call_seconds, other.drain_seconds, other.parking_bytes) == (90, 0, 0)
+    assert usual.recordings_bytes == 1 << 30 and _read("--recordings-mb", "0").recordings_bytes == 0
 
 
 @pytest.mark.parametrize(
