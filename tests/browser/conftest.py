@@ -15,6 +15,7 @@ from support.served import served
 
 from personaplex_app.audio import Pcm
 
+LOOKED_SECONDS = 20.0
 PROBE = Path(__file__).parents[1] / "support" / "probe_server.py"
 
 
@@ -58,13 +59,20 @@ class Probe:
         self.variables = {"PROBE_OUT": str(self.out), "PROBE_FAIL": str(self.fail)}
 
     def sessions(self) -> list[dict[str, Any]]:
-        """Every session so far, oldest first; fresh within half a second."""
+        """Every session so far, oldest first, as they are now."""
         return self.everything()["sessions"]
 
     def everything(self) -> dict[str, Any]:
         """Sessions, and how many threads and peers the server has."""
-        time.sleep(1.1)
+        for _ in range(2):  # the first look may have begun before
+            seen, until = self._looked_at(), time.monotonic() + LOOKED_SECONDS
+            while self._looked_at() == seen:
+                assert time.monotonic() < until, "the server under test looks at nothing any more"
+                time.sleep(0.02)
         return json.loads(self.out.read_text())
+
+    def _looked_at(self) -> int:
+        return self.out.stat().st_mtime_ns if self.out.exists() else 0
 
 
 @pytest.fixture

@@ -44,7 +44,8 @@ def test_a_spoken_question_is_answered_aloud(microphone, demo, demo_directory) -
         said, heard, rate = collected(page)
         stop_call(page)
         wait_for_text(page, "status", "You ended the talk")
-        session = demo.probe.sessions()[-1]  # a second later: the last words have come
+        page.wait_for_timeout(1000)  # for the last words
+        session = demo.probe.sessions()[-1]
         turns = page.locator("#transcript .persona .said").all_text_contents()
     assert len(heard) / rate > 20
     assert np.abs(said).max() > 0.05

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from support.browser import browser_page, start_call, stop_call, wait_for_text
+from support.browser import browser_page, note_texts, start_call, stop_call, wait_for_text, wait_noted
 from support.served import served
 from support.speech import speak
 
@@ -36,9 +36,10 @@ def test_a_talk_moves_to_the_socket_and_comes_back_when_it_is_cut(microphone, pr
         wait_for_text(page, "path", "direct (WebRTC)")
         first = _goes_on(page, probe)
 
+        note_texts(page, "status")
         page.evaluate(CUT_WEBRTC)
-        wait_for_text(page, "status", "Going back to your talk", 5_000)
-        wait_for_text(page, "status", "Talking", 10_000)
+        wait_noted(page, "Going back to your talk")
+        wait_for_text(page, "status", "Talking")
         wait_for_text(page, "path", "direct (WebRTC)")
         resumed = _goes_on(page, probe)
         assert resumed["generation"] == first["generation"] + 1
@@ -46,19 +47,20 @@ def test_a_talk_moves_to_the_socket_and_comes_back_when_it_is_cut(microphone, pr
 
         page.get_by_text("This talk's line").click()
         page.get_by_label("Send the sound over the socket instead of WebRTC").check()
-        wait_for_text(page, "status", "Over the socket. Talking.", 10_000)
+        wait_for_text(page, "status", "Over the socket. Talking.")
         wait_for_text(page, "path", "the socket")
         assert _goes_on(page, probe)["generation"] == resumed["generation"], "the same session"
         page.wait_for_function("() => window.__tap.peers.at(-1).connectionState === 'closed'")
 
+        note_texts(page, "status")
         page.evaluate(CUT)
-        wait_for_text(page, "status", "Going back to your talk", 5_000)
-        wait_for_text(page, "status", "Over the socket. Talking", 10_000)
+        wait_noted(page, "Going back to your talk")
+        wait_for_text(page, "status", "Over the socket. Talking")
         again = _goes_on(page, probe)
         assert again["generation"] == resumed["generation"] + 1
         assert again["tokens"][: len(resumed["tokens"])] == resumed["tokens"]
 
         stop_call(page)
         wait_for_text(page, "status", "You ended the talk")
-        wait_for_text(page, "status", "1 of 1 lines free", 5_000)
+        wait_for_text(page, "status", "1 of 1 lines free")
         assert len(probe.sessions()) == 3

@@ -187,6 +187,7 @@ def _resemblance(part: Pcm, whole: Pcm) -> float:
     return float(np.max(product / energy))
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("only_rate_hz", [0, 44_100], ids=["24 kHz", "as in Firefox"])
 def test_what_is_said_comes_back(page: Page, voice: Pcm, only_rate_hz: int) -> None:
     found = []
@@ -213,6 +214,7 @@ def _assert_sound(got: dict[str, Any], only_rate_hz: int) -> None:
     assert report["microphone_level"] > 0.01
 
 
+@pytest.mark.timed
 def test_a_muted_microphone_sends_silence_at_the_same_pace(page: Page) -> None:
     got = loop_back(page, 0.6, muted_seconds=1.0)
     after = got["sent"][(got["spoken"] + 10) * 480 :]

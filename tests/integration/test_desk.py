@@ -47,6 +47,7 @@ def test_a_ticket_becomes_a_talk_and_a_stop_leaves_nothing(engine: Engine) -> No
     play_out(story)
 
 
+@pytest.mark.timed
 def test_a_lost_talk_is_parked_and_goes_on_where_it_was(engine: Engine) -> None:
     async def story() -> None:
         async with open_desk(engine) as desk:

@@ -29,6 +29,7 @@ def stepper() -> Door:
 # However it ends, the slot is free.
 
 
+@pytest.mark.timed
 def test_a_path_that_falls_silent_is_a_lost_talk(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(desk_module, "SILENT_PATH_SECONDS", 0.5)
 
@@ -38,9 +39,9 @@ def test_a_path_that_falls_silent_is_a_lost_talk(engine: Engine, monkeypatch: py
             async with Voice(desk, talk):
                 await asyncio.sleep(1.2)
                 assert talk.ended is None, "while sound comes it goes on"
-            assert await eventually(lambda: talk.ended, 2.0) < 0.5 + 2 * desk_module.LOOK_SECONDS
+            assert await eventually(lambda: talk.ended) < 0.5 + 2 * desk_module.LOOK_SECONDS
             assert talk.ended == ("lost", LOST) and engine.can_resume(talk.grant)
-            await slot_free(desk)
+            assert await slot_free(desk) < 1.0
 
     play_out(story)
 
@@ -49,7 +50,7 @@ def test_who_never_connects_is_told_and_held_nothing(engine: Engine) -> None:
     async def story() -> None:
         async with open_desk(engine, Limits(connect_seconds=0.3)) as desk:
             talk = desk.ask("anna", "somewhere", CHOICES)
-            await eventually(lambda: talk.ended, 2.0)
+            await eventually(lambda: talk.ended)
             assert talk.ended == ("lost", NOT_CONNECTED) and engine.status.free == 1
             with pytest.raises(NoCapacity, match="not admitted"):
                 await desk.enter(talk, "socket")
@@ -64,7 +65,7 @@ def test_who_comes_back_and_never_connects_has_no_grant_any_more(engine: Engine)
             desk.lose(talk)
             await slot_free(desk)
             back = desk.come_back("anna", talk.grant)
-            await eventually(lambda: back.ended, 2.0)
+            await eventually(lambda: back.ended)
             assert back.ended == ("lost", NOT_CONNECTED) and not engine.can_resume(talk.grant)
 
     play_out(story)
@@ -95,10 +96,10 @@ def test_who_does_not_answer_is_told_and_the_next_one_is_called(engine: Engine) 
             absent, present = (desk.ask(name, "somewhere", CHOICES) for name in ("bert", "carl"))
             assert [desk.place(each) for each in (absent, present)] == [1, 2] and desk.status.waiting == 2
             desk.stop(talk)
-            await eventually(lambda: absent.ticket.state is TicketState.CALLED, 1.0)
-            await eventually(lambda: absent.ended, 2.0)
+            await eventually(lambda: absent.ticket.state is TicketState.CALLED)
+            await eventually(lambda: absent.ended)
             assert absent.ended == ("no_answer", NO_ANSWER)
-            await eventually(lambda: present.ticket.state is TicketState.CALLED, 1.0)
+            await eventually(lambda: present.ticket.state is TicketState.CALLED)
             desk.answer(present)
             await desk.enter(present, "socket")
 
@@ -171,6 +172,7 @@ FAULTS: dict[str, tuple[Callable[[ProbeStepper], object], str]] = {
 }
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_of_the_engine_is_told_and_the_next_visitor_talks(engine: Engine, stepper: Door, fault: str) -> None:
     happen, sentence = FAULTS[fault]
@@ -180,11 +182,11 @@ def test_a_fault_of_the_engine_is_told_and_the_next_visitor_talks(engine: Engine
             talk = await talking_at(desk)
             happen(stepper)
             talk.hear(engine, frame_of(0.5))
-            assert await eventually(lambda: talk.ended, 2.0) < 1.0
+            assert await eventually(lambda: talk.ended) < 1.0
             assert talk.ended == ("fault", sentence) and not engine.can_resume(talk.grant)
             stepper.fails.clear()
             stepper.unhealthy.clear()
-            await slot_free(desk)
+            assert await slot_free(desk) < 1.0
             await talking_at(desk, "bert")
 
     play_out(story)
@@ -198,7 +200,7 @@ def test_a_dead_engine_lets_nobody_in(engine: Engine, stepper: Door, monkeypatch
             talk = await talking_at(desk)
             stepper.gate.clear()
             talk.hear(engine, frame_of(0.5))
-            await eventually(lambda: talk.ended, 3.0)
+            await eventually(lambda: talk.ended)
             assert talk.ended == ("fault", tick_loop.ENGINE_DEAD)
             with pytest.raises(ServerFault, match=tick_loop.ENGINE_DEAD[:20]):
                 desk.ask("bert", "somewhere", CHOICES)
@@ -216,9 +218,9 @@ def test_silence_is_warned_of_and_ends(engine: Engine) -> None:
         async with open_desk(engine, None, limits) as desk:
             talk = await talking_at(desk)
             async with Voice(desk, talk):
-                await eventually(lambda: talk.warnings, 2.0)
+                await eventually(lambda: talk.warnings)
                 assert [notice.code for notice in talk.warnings] == ["idle"] and talk.ended is None
-                await eventually(lambda: talk.ended, 2.0)
+                await eventually(lambda: talk.ended)
             assert talk.ended is not None and talk.ended[0] == "idle" and "Nothing was said" in talk.ended[1]
             await slot_free(desk)
             assert not engine.can_resume(talk.grant)
@@ -243,7 +245,7 @@ def test_a_hum_is_no_presence_and_speech_is(engine: Engine, monkeypatch: pytest.
             await slot_free(desk)
             absent = await talking_at(desk)
             async with Voice(desk, absent, hum):
-                await eventually(lambda: absent.ended, 3.5)
+                await eventually(lambda: absent.ended)
             assert absent.ended is not None and absent.ended[0] == "idle"
 
     play_out(story)
@@ -255,7 +257,7 @@ def test_the_limit_is_warned_of_and_ends(engine: Engine) -> None:
         async with open_desk(engine, None, limits) as desk:
             talk = await talking_at(desk)
             async with Voice(desk, talk):
-                await eventually(lambda: talk.ended, 3.0)
+                await eventually(lambda: talk.ended)
             assert [(notice.code, notice.over) for notice in talk.warnings] == [("limit", False)]
             assert talk.ended == ("limit", "The talk has reached its 2 seconds.")
             await slot_free(desk)

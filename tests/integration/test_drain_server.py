@@ -26,7 +26,7 @@ def _ended_well(server: Served, seconds: float, code: int = 0) -> None:
 
 def test_talks_go_on_after_sigterm_until_they_are_over_and_nobody_else_is_let_in() -> None:
     flags = ("--engine", "echo", "--slots", "2", "--drain-seconds", "30")
-    with serving(*flags) as server, talking(server.url) as talk, dialled(server.url) as newcomer:
+    with serving(*flags, fresh=True) as server, talking(server.url) as talk, dialled(server.url) as newcomer:
         server.process.send_signal(signal.SIGTERM)
         warning = talk.wait("warning", 2.0, code="draining")
         assert warning["seconds"] == 30 and warning["sentence"] == closing_sentence(30)
@@ -62,13 +62,13 @@ def test_a_talk_over_webrtc_is_told_too_and_leaves_no_traceback() -> None:
             assert call.talk.ended is not None and call.talk.ended.code == "draining"
             assert await asyncio.to_thread(server.ended, 10.0) == 0
 
-    with serving("--engine", "echo", "--drain-seconds", "1") as server:
+    with serving("--engine", "echo", "--drain-seconds", "1", fresh=True) as server:
         asyncio.run(story(server))
         _ended_well(server, 1.0)
 
 
 def test_an_empty_server_ends_at_once_though_pages_are_open() -> None:
-    with serving("--engine", "echo") as server:
+    with serving("--engine", "echo", fresh=True) as server:
         beats = f"{server.url}/gradio_api/heartbeat/abc"  # what every open page holds on to
         with httpx.stream("GET", beats, timeout=30) as page, dialled(server.url) as idle:
             assert page.status_code == 200

@@ -40,6 +40,7 @@ def _fill(engine: Engine) -> list[Talker]:
     return [join_talking(engine) for _ in range(engine.status.slots)]
 
 
+@pytest.mark.timed
 def test_what_was_heard_comes_back_in_order(engine: Engine, stepper: ProbeStepper) -> None:
     talker = join_talking(engine)
     pace(15, lambda index: talker.say(index + 1), [talker])
@@ -75,6 +76,7 @@ def test_choices_that_cannot_be_used_take_no_slot(engine: Engine) -> None:
     assert engine.status.free == 2
 
 
+@pytest.mark.timed
 def test_leaving_frees_the_slot_within_a_second(engine: Engine, stepper: ProbeStepper) -> None:
     talkers = _fill(engine)
     engine.leave(talkers[0].session)
@@ -103,7 +105,7 @@ def test_a_visitor_who_leaves_while_priming_frees_the_slot_for_the_next() -> Non
             engine.join(CHOICES)
         second = join_when_free(engine, 3.0)
         assert second.tenancy.generation == first.tenancy.generation + 1
-        until(lambda: is_talking(second), 3.0)
+        until(lambda: is_talking(second))
         assert is_over(first)
 
 
@@ -135,6 +137,7 @@ def test_a_slot_is_wiped_before_it_is_given_away(monkeypatch: pytest.MonkeyPatch
         assert join_when_free(engine, LEAVE_SECONDS).tenancy.generation == 2
 
 
+@pytest.mark.timed
 def test_two_sessions_never_hear_each_other(engine: Engine, stepper: ProbeStepper) -> None:
     low, high = _fill(engine)
 
@@ -173,9 +176,9 @@ def test_twenty_starts_and_stops_leave_nothing_behind(engine: Engine, stepper: P
     for _ in range(20):
         talker = join_talking(engine)
         talker.say(1)
-        until(lambda talker=talker: talker.values, 1.0)
+        until(lambda talker=talker: talker.values)
         engine.leave(talker.session)
-        until(lambda: engine.status.free == 2, LEAVE_SECONDS)
+        until(lambda: engine.status.free == 2)
     assert threading.active_count() == threads and not stepper.sampling
     assert engine._roster.sessions == [], "no session is kept"
 

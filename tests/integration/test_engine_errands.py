@@ -26,11 +26,12 @@ def _pieces(count: int, seconds: float, threads: list[str]) -> Generator[None, N
 def test_an_errand_is_done_on_the_tick_thread_while_nobody_talks() -> None:
     threads: list[str] = []
     with Engine(ProbeStepper()) as engine:
-        assert engine.errand(_pieces(3, 0.0, threads)).result(2) == 3
-        assert engine.errand(_pieces(3, 0.0, threads), background=True).result(2) == 3
+        assert engine.errand(_pieces(3, 0.0, threads)).result(20) == 3
+        assert engine.errand(_pieces(3, 0.0, threads), background=True).result(20) == 3
     assert set(threads) == {"tick"} and len(threads) == 6
 
 
+@pytest.mark.timed
 def test_a_talk_loses_no_frame_to_an_errand() -> None:
     threads: list[str] = []
     with Engine(ProbeStepper()) as engine:

@@ -33,7 +33,7 @@ class House:
         """Whether a newcomer is let in, heard and answered."""
         talker = join_talking(self.engine)
         talker.say(0.5)
-        until(lambda: 0.5 in talker.values, 2.0)
+        until(lambda: 0.5 in talker.values)
         return not self.engine.status.failed and not self.fatal
 
 
@@ -46,7 +46,7 @@ def house() -> Iterator[House]:
 
 def _assert_dead(house: House) -> None:
     """The engine says so to the page, to its process and to whoever comes."""
-    until(lambda: house.fatal, 2.0)
+    until(lambda: house.fatal)
     assert house.fatal == [tick_loop.ENGINE_DEAD] == [house.engine.status.failed]
     for ask in (lambda: house.engine.join(CHOICES), house.engine.check_capacity):
         with pytest.raises(ServerFault, match="has stopped working"):
@@ -98,30 +98,33 @@ def test_numbers_that_are_none_end_that_talk_only(house: House) -> None:
     assert {1, 2, 3}.issubset(well.values) and is_talking(well.session)
 
 
+@pytest.mark.timed
 def test_a_stall_is_told_while_it_lasts_and_forgotten_after(house: House) -> None:
     talker = join_talking(house.engine)
     with house.stepper.stopped():
         talker.say(1)
-        told = until(lambda: talker.session.stalled, 2.0)
+        told = until(lambda: talker.session.stalled)
         assert "has not answered" in status_words(talker.session)
         time.sleep(max(0.0, 2.0 - told))
     assert told <= 1.0 + 0.2, "told within a second, on a busy machine"
-    until(lambda: not talker.session.stalled, 1.0)
+    until(lambda: not talker.session.stalled)
     assert is_talking(talker.session) and status_words(talker.session).startswith("Talking. ")
     talker.say(2)
-    until(lambda: 2.0 in talker.values, 1.0)
+    until(lambda: 2.0 in talker.values)
 
 
+@pytest.mark.timed
 def test_after_a_stall_only_the_newest_three_frames_are_heard(house: House) -> None:
     talker = join_talking(house.engine)
     with house.stepper.stopped():
         pace(25, lambda index: talker.say(index + 1), [talker])
     talker.say(26)
-    until(lambda: 26.0 in talker.values, 1.0)
+    until(lambda: 26.0 in talker.values)
     assert talker.values[0] == 1 and set(talker.values[1:]) <= {0.0, 23, 24, 25, 26}
     assert talker.session.counters.heard_dropped >= 20 and talker.session.slow
 
 
+@pytest.mark.timed
 def test_a_step_that_hangs_is_the_engine_s_end(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tick_loop, "HUNG_SECONDS", 0.4)
     waiting, other = (join_talking(house.engine) for _ in range(2))
@@ -134,6 +137,7 @@ def test_a_step_that_hangs_is_the_engine_s_end(house: House, monkeypatch: pytest
     assert house.fatal == [tick_loop.ENGINE_DEAD], "told once"
 
 
+@pytest.mark.timed
 def test_a_microphone_that_vanished_ends_the_talk(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tick_loop, "VANISHED_SECONDS", 0.6)
     gone, stays = (join_talking(house.engine) for _ in range(2))
@@ -142,6 +146,7 @@ def test_a_microphone_that_vanished_ends_the_talk(house: House, monkeypatch: pyt
     assert is_talking(stays.session) and house.engine.status.free == 1
 
 
+@pytest.mark.timed
 def test_sound_too_short_for_a_frame_still_shows_that_somebody_is_there(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,13 +157,14 @@ def test_sound_too_short_for_a_frame_still_shows_that_somebody_is_there(
 
 
 def test_a_failure_nobody_talks_to_is_told_at_the_door(house: House) -> None:
-    talker = Talker(house.engine, house.engine.join(CHOICES))
     house.stepper.fails |= {"prime", "release"}
-    until(lambda: house.engine.status.failed, 2.0)
+    talker = Talker(house.engine, house.engine.join(CHOICES))
+    until(lambda: house.engine.status.failed)
     assert is_over(talker.session)
     _assert_dead(house)
 
 
+@pytest.mark.timed
 def test_a_prompt_that_hangs_is_the_engine_s_end(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tick_loop, "HUNG_PROMPT_SECONDS", 0.4)
     talking = join_talking(house.engine)
@@ -168,6 +174,7 @@ def test_a_prompt_that_hangs_is_the_engine_s_end(house: House, monkeypatch: pyte
     _assert_dead(house)
 
 
+@pytest.mark.timed
 def test_time_lost_to_a_stall_is_not_made_up_for_with_silence(house: House) -> None:
     quiet = join_talking(house.engine)
     pace(6, lambda index: None, [quiet])

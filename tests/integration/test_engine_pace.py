@@ -15,6 +15,8 @@ from personaplex_app.engine.loop_events import TickReport
 from personaplex_app.engine.session import HEARD_FRAMES
 from personaplex_app.web.call_view import status_words
 
+pytestmark = pytest.mark.timed
+
 AGE_SECONDS = 0.4
 SLOW_STEP_SECONDS = 0.12
 

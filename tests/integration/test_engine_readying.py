@@ -113,6 +113,7 @@ def test_whoever_comes_goes_first_and_may_be_quicker() -> None:
     assert len(stepper.done) <= first + 10 + 1 + 3, "and what the visitor has read is not read again"
 
 
+@pytest.mark.timed
 def test_those_who_talk_get_their_frames_when_they_are_due() -> None:
     late: dict[str, float] = {}
     for name, prompts in (("alone", []), ("beside", [letter * 200 for letter in "efgh"])):
@@ -189,7 +190,7 @@ def test_a_start_takes_time_by_the_prompt_s_length_and_known_prompts_teach_nothi
     engine.readying.wanted = _wanted("g" * 30, "h" * 60)
     engine.measure()
     with engine:
-        until(lambda: engine.readying.of("h").seconds > 1.5 * engine.readying.of("nobody").seconds, 2.0)
+        until(lambda: engine.readying.of("h").seconds > 1.5 * engine.readying.of("nobody").seconds)
         assert engine.readying.of("nobody").seconds == pytest.approx(0.06, abs=0.03), "as the one that was measured"
         before = engine.readying.of("h")
         assert before.seconds == pytest.approx(0.12, abs=0.06)

@@ -27,7 +27,7 @@ def test_a_lost_talk_frees_its_slot_and_goes_on(engine: Engine, stepper: ProbeSt
     lost = talked(engine)
     other = join_talking(engine)
     engine.leave(lost.session, LOST, park=True)
-    until(lambda: engine.status.free == 1, 1.0)
+    until(lambda: engine.status.free == 1)
     assert engine.can_resume(lost.session.grant) and engine.parked.count == 1 and engine.parked.bytes > 0
     assert stepper.sampling.keys() == {1} and lost.session.ended_because == LOST
     before = lost.session.counters.stepped
@@ -94,7 +94,7 @@ def test_a_vanished_microphone_s_talk_can_be_resumed(engine: Engine, monkeypatch
     assert tick_loop.VANISHED_SECONDS + 0.5 <= FREE_SECONDS
     monkeypatch.setattr(tick_loop, "VANISHED_SECONDS", 0.4)
     talker = talked(engine, 3)
-    until(lambda: engine.status.free == 2, 2.0)
+    until(lambda: engine.status.free == 2)
     assert talker.session.ended_because == tick_loop.VANISHED
     resumed = taken_up(engine, talker.session.grant)
     talk_on(resumed, 3)

@@ -66,7 +66,7 @@ def test_a_talk_that_cannot_be_saved_is_over_and_the_engine_goes_on(engine: Engi
     lost = talked(engine, 2)
     stepper.fails.add("save")
     engine.leave(lost.session, LOST, park=True)
-    until(lambda: engine.status.free == 1, 1.0)
+    until(lambda: engine.status.free == 1)
     assert_unknown(engine, lost.session.grant)
     assert lost.session.ended_because == LOST and not engine.status.failed
     talk_on(stays, 2)
@@ -77,7 +77,7 @@ def test_a_talk_that_cannot_be_restored_is_told_and_the_engine_goes_on(engine: E
     engine.leave(lost.session, LOST, park=True)
     stepper.fails.add("restore")
     session = engine.resume(lost.session.grant)
-    until(lambda: is_over(session), 1.0)
+    until(lambda: is_over(session))
     assert session.ended_because == tick_loop.RESTORE_FAILED
     until(lambda: engine.status.free == 1)
     assert_unknown(engine, session.grant)

@@ -30,6 +30,7 @@ def _loudness(sound: np.ndarray, hz: float) -> float:
     return float(2 * np.abs(np.mean(sound * turn)))
 
 
+@pytest.mark.timed
 def test_what_is_said_comes_back_and_little_waits(engine: Engine) -> None:
     async def story() -> None:
         async with open_desk(engine) as desk:

@@ -147,6 +147,7 @@ def test_looking_is_all_that_anybody_can_do(house: House, path: str) -> None:
 # Over a real engine.
 
 
+@pytest.mark.timed
 def test_a_real_engine_turns_health_while_a_step_is_late() -> None:
     stepper = ProbeStepper(slots=2)
     with Engine(stepper) as engine:
@@ -155,9 +156,9 @@ def test_a_real_engine_turns_health_while_a_step_is_late() -> None:
         talker = join_talking(engine)
         with stepper.stopped():
             talker.say(1)
-            told = until(lambda: health.ready().sentence, 2.0)
+            told = until(lambda: health.ready().sentence)
             assert health.ready().sentence == STALLED and told <= 1.0 + 0.2, "within a second, on a busy machine"
-        until(lambda: not health.ready().sentence, 1.0)
+        until(lambda: not health.ready().sentence)
         assert health.ready().free == 1 and not health.live()
 
 

@@ -20,6 +20,7 @@ def server() -> Iterator[Served]:
         yield server
 
 
+@pytest.mark.timed
 def test_both_kinds_are_measured_and_who_finds_no_line_is_counted(
     server: Served, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

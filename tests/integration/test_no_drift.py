@@ -16,6 +16,8 @@ from personaplex_app.engine.facade import Engine
 from personaplex_app.metrics import Metrics
 from personaplex_app.web.desk import FrontDesk
 
+pytestmark = pytest.mark.timed
+
 STALL_SECONDS = 2.0
 BACK_SECONDS = 1.0
 MOST_MS = 160

@@ -65,7 +65,7 @@ def test_in_the_engine_the_talk_ends_in_words_and_the_engine_goes_on(
         else:
             talker.say(1)
             unlucky = talker.session
-        until(lambda: is_over(unlucky), 2.0)
+        until(lambda: is_over(unlucky))
         assert unlucky.ended_because == tick_loop.NO_MEMORY
         stepper.hungry.clear()
         _assert_one_line(caplog, what)

@@ -37,7 +37,7 @@ def test_the_line_moves_up_and_whose_turn_it_is_answers(engine: Engine) -> None:
             assert (await second.next("waiting"))["place"] == 2
             await first.next("waiting", fits=lambda told: told["of"] == 2)
             await talking.say("stop")
-            turn = await first.next("turn", 2.0)
+            turn = await first.next("turn")
             assert turn["seconds"] == 30.0 and turn["sentence"] == "It is your turn. Answer within 30 s."
             await second.next("waiting", fits=lambda told: (told["place"], told["of"]) == (1, 1))
             await first.say("answer")
@@ -132,7 +132,7 @@ def test_a_second_window_waits_for_the_first(engine: Engine) -> None:
             await second.ask()
             assert "already talking in another window" in (await second.next("waiting"))["sentence"]
             await first.say("stop")
-            await second.next("turn", 2.0)
+            await second.next("turn")
 
     play_out(story)
 

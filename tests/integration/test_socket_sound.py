@@ -60,6 +60,7 @@ def _session(front: OpenFront) -> Session:
 # What is said comes back.
 
 
+@pytest.mark.timed
 def test_every_frame_comes_back_whole_in_order_and_soon(engine: Engine) -> None:
     async def story() -> None:
         async with open_front(engine) as front, front.caller() as caller:
@@ -108,7 +109,7 @@ def test_words_are_appended_and_begin_anew_with_a_talk(engine: Engine) -> None:
                 await caller.mute()
                 await caller.say("stop")
                 assert (await caller.next("ended"))["sentence"] == YOU_STOPPED
-                assert await eventually(lambda: engine.status.free, 1.0) < 1.0
+                await eventually(lambda: engine.status.free)
                 assert engine.parked.count == 0, "a clean stop leaves nothing"
 
     play_out(story)
@@ -210,7 +211,7 @@ def test_sound_that_stops_coming_is_told_and_taken_up_on_the_same_socket(
             caller.speak(counting)
             await eventually(lambda: len(caller.heard) >= 3)
             await caller.mute()
-            lost = await caller.next("lost", 3.0)
+            lost = await caller.next("lost")
             assert (lost["sentence"], lost["seconds"]) == (LOST, 25) and engine.status.free == 1
             await caller.say("resume", grant=lost["grant"], path="socket")
             assert (await caller.come_in())["resumed"]
@@ -226,7 +227,7 @@ def test_a_stop_after_the_line_was_lost_leaves_nothing_to_come_back_to(
     async def story() -> None:
         async with open_front(engine) as front, front.caller("anna") as caller, front.caller("anna") as other:
             await caller.talk()
-            lost = await caller.next("lost", 3.0)
+            lost = await caller.next("lost")
             await caller.say("stop")
             await caller.say("ping", at=1)
             await caller.next("pong")
@@ -328,9 +329,9 @@ def test_silence_is_warned_of_and_ends(engine: Engine) -> None:
         async with open_front(engine, call_limits=limits) as front, front.caller() as caller:
             await caller.talk()
             caller.speak(level(0.0))
-            warning = await caller.next("warning", 2.0)
+            warning = await caller.next("warning")
             assert (warning["code"], warning["seconds"]) == ("idle", 1) and "still there" in warning["sentence"]
-            ended = await caller.next("ended", 2.0)
+            ended = await caller.next("ended")
             assert (ended["code"], ended["sentence"]) == ("idle", "Nothing was said for 1 s.")
             await caller.mute()
             await caller.ask()
@@ -349,12 +350,12 @@ def test_who_speaks_after_the_warning_is_told_that_the_talk_goes_on(
         async with open_front(engine, call_limits=limits) as front, front.caller() as caller:
             await caller.talk()
             caller.speak(level(0.0))
-            await caller.next("warning", 2.0)
+            await caller.next("warning")
             (talk,) = front.desk._talks.values()
             assert talk.clock is not None
             talk.clock.spoke(talk.last_packet_at)  # what the detector would find
-            assert (await caller.next("warning", 1.0))["sentence"] == "", "it is taken back"
-            told = await caller.next("talk", 1.0)
+            assert (await caller.next("warning"))["sentence"] == "", "it is taken back"
+            told = await caller.next("talk")
             assert told["sentence"] == "Over the socket. Talking. Speak whenever you like."
 
     play_out(story)
@@ -367,7 +368,7 @@ def test_the_limit_is_warned_of_and_ends(engine: Engine) -> None:
             await caller.talk()
             caller.speak(level(0.0))
             assert (await caller.next("warning"))["code"] == "limit"
-            ended = await caller.next("ended", 3.0)
+            ended = await caller.next("ended")
             assert ended["code"] == "limit" and engine.parked.count == 0
 
     play_out(story)
@@ -376,6 +377,7 @@ def test_the_limit_is_warned_of_and_ends(engine: Engine) -> None:
 # Faults.
 
 
+@pytest.mark.timed
 def test_a_failed_step_is_told_within_a_second(engine: Engine, stepper: Counting) -> None:
     async def story() -> None:
         async with open_front(engine) as front, front.caller() as caller:
@@ -387,7 +389,7 @@ def test_a_failed_step_is_told_within_a_second(engine: Engine, stepper: Counting
             assert (ended["code"], ended["sentence"]) == ("fault", tick_loop.STEP_FAILED)
             await caller.mute()
             stepper.fails.clear()
-            until(lambda: engine.status.free, 1.0)
+            until(lambda: engine.status.free)
             await caller.talk()
 
     play_out(story)
@@ -396,6 +398,7 @@ def test_a_failed_step_is_told_within_a_second(engine: Engine, stepper: Counting
 # Other senders.
 
 
+@pytest.mark.timed
 def test_fast_and_slow_senders_leave_an_honest_one_alone(three_lines: Engine) -> None:
     async def story() -> None:
         async with (
@@ -432,6 +435,7 @@ def test_fast_and_slow_senders_leave_an_honest_one_alone(three_lines: Engine) ->
     play_out(story)
 
 
+@pytest.mark.timed
 def test_who_does_not_read_holds_nobody_up(three_lines: Engine) -> None:
     async def story() -> None:
         async with open_front(three_lines) as front, front.caller("deaf") as deaf, front.caller("honest") as honest:

@@ -53,6 +53,7 @@ def sentence(capsys: pytest.CaptureFixture[str], code: int, expected: int) -> st
     return last
 
 
+@pytest.mark.timed
 def test_what_is_said_comes_back_in_time(
     server: Served, noise: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -446,7 +446,7 @@ def test_a_loan_is_one_and_ends_once() -> None:
                     _ = loan.slot
             return engine.status.free
 
-        assert engine.errand(lend_twice()).result(2) == 2
+        assert engine.errand(lend_twice()).result(20) == 2
 
 
 @pytest.mark.parametrize(("name", "voice"), [("demo", "NATM0"), ("mini", "TINY0")])

@@ -19,6 +19,8 @@ from personaplex_app.engine.tick_loop import ENGINE_DEAD, STEP_FAILED
 from personaplex_app.web.health import STALLED
 from personaplex_app.web.server import FATAL_EXIT_CODE, LAST_WORDS_SECONDS
 
+pytestmark = pytest.mark.timed
+
 PROBE = Path(__file__).parents[1] / "support" / "probe_server.py"
 TOLD_SECONDS = 1.0
 BUSY_SECONDS = 0.3  # that a busy machine may be late

@@ -21,7 +21,7 @@ from support.served import served
 
 from personaplex_app.web.peers import use_clear_encoder, use_quick_channel, use_small_jitter_buffer
 
-pytestmark = needs_namespaces
+pytestmark = [needs_namespaces, pytest.mark.timed]
 
 FLAGS = ("--engine", "echo", "--host", "0.0.0.0", "--public")
 SECONDS = 9.0

@@ -47,10 +47,11 @@ def _page_from_afar(rooms: Rooms, folder: Path, **variables: str) -> Iterator[Pa
 
 def _heard_frames(folder: Path) -> int:
     """How many frames the server has heard in its latest session."""
-    time.sleep(1.1)  # twice as long as between two looks of the probe
+    time.sleep(1.1)  # many looks of the probe
     return int(json.loads((folder / "probe.json").read_text())["sessions"][-1]["counters"]["heard"])
 
 
+@pytest.mark.timed
 def test_the_talk_runs_by_relay_and_the_page_says_so(rooms: Rooms, tmp_path: Path) -> None:
     with coturn(rooms.middle, tmp_path, MIDDLE_OF_SERVER) as relay:
         turn = {"PERSONAPLEX_TURN_URLS": f"{relay.of_server},{relay.of_client}", "PERSONAPLEX_TURN_SECRET": SECRET}

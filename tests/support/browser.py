@@ -87,6 +87,13 @@ COLLECT = """
   return {said: bytes(window.__tap.said), heard: bytes(window.__tap.heard), rate: window.__tap.rate};
 }
 """
+NOTE = """
+(id) => {
+  const box = document.getElementById(id);
+  const noted = window.__noted = [];
+  new MutationObserver(() => noted.push(box.textContent)).observe(box, {childList: true, subtree: true});
+}
+"""
 
 
 @contextlib.contextmanager
@@ -143,6 +150,16 @@ def wait_for_text(page: Page, element_id: str, part: str, timeout_ms: int = 20_0
     """Waits until a box shows a part; returns all of it."""
     page.wait_for_function(f"([id, part]) => ({TEXT})(id).includes(part)", arg=[element_id, part], timeout=timeout_ms)
     return text_of(page, element_id)
+
+
+def note_texts(page: Page, element_id: str) -> None:
+    """From now on every text of a box is noted, however short it stands there; `wait_noted` looks for one."""
+    page.evaluate(NOTE, element_id)
+
+
+def wait_noted(page: Page, part: str) -> None:
+    """Waits until a text with this part was shown since `note_texts`."""
+    page.wait_for_function("(part) => window.__noted.some((text) => text.includes(part))", arg=part)
 
 
 def collected(page: Page) -> tuple[Pcm, Pcm, int]:

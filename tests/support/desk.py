@@ -15,8 +15,6 @@ from personaplex_app.controls import Choices
 from personaplex_app.web.desk import FrontDesk
 from personaplex_app.web.talk import Talk
 
-FREE_SECONDS = 1.0
-
 
 class Door(ProbeStepper):
     """An echo whose `open` waits at a door, as reading a big voice would."""
@@ -40,7 +38,7 @@ async def talking_at(desk: FrontDesk, visitor: str = "anna", path: str = "socket
 
 
 async def slot_free(desk: FrontDesk) -> float:
-    return await eventually(lambda: desk.engine.status.free, FREE_SECONDS, "slot free")
+    return await eventually(lambda: desk.engine.status.free, what="slot free")
 
 
 class Voice:

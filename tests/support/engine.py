@@ -26,7 +26,7 @@ def frame_of(value: float) -> Pcm:
     return np.full(FRAME_SAMPLES, value, dtype=np.float32)
 
 
-def until(condition: Callable[[], object], seconds: float = 5.0, what: str = "") -> float:
+def until(condition: Callable[[], object], seconds: float = 20.0, what: str = "") -> float:
     """Waits until a condition holds; returns how long that took, fails after `seconds`."""
     began = time.monotonic()
     while not condition():
@@ -161,14 +161,14 @@ class Talker:
         return [float(frame.pcm[0]) for frame in self.collect()]
 
 
-def join_talking(engine: Engine, seconds: float = 5.0) -> Talker:
+def join_talking(engine: Engine, seconds: float = 20.0) -> Talker:
     """Joins and waits until the talk runs."""
     session = engine.join(CHOICES)
     until(lambda: is_talking(session), seconds, "priming done")
     return Talker(engine, session)
 
 
-def join_when_free(engine: Engine, seconds: float = 5.0) -> Session:
+def join_when_free(engine: Engine, seconds: float = 20.0) -> Session:
     """Asks again and again until a slot is free."""
     deadline = time.monotonic() + seconds
     while True:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ctypes
 import itertools
 import os
 import shutil
@@ -21,10 +20,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+from support.networks import enter
 
 T = TypeVar("T")
 
-CLONE_NEWNET = 0x40000000
 CALL_SECONDS = 30.0
 CLIENT, MIDDLE_OF_CLIENT = "10.77.1.2", "10.77.1.1"
 SERVER, MIDDLE_OF_SERVER = "10.77.2.2", "10.77.2.1"
@@ -47,12 +46,6 @@ def ip(words: str) -> None:
     """Runs `ip`; fails with what it says."""
     done = subprocess.run(["ip", *words.split()], capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"ip {words}: {done.stderr.strip()}"
-
-
-def _enter(descriptor: int) -> None:
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.setns(descriptor, CLONE_NEWNET):
-        raise OSError(ctypes.get_errno(), "setns")
 
 
 class Room:
@@ -78,11 +71,11 @@ class Room:
         home = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
         door = os.open(f"/run/netns/{self.name}", os.O_RDONLY)
         try:
-            _enter(door)
+            enter(door)
             try:
                 yield
             finally:
-                _enter(home)
+                enter(home)
         finally:
             os.close(door)
             os.close(home)

@@ -1,6 +1,6 @@
 """The real server with a window into it, for browser tests: sessions as JSON, and faults on demand.
 
-PROBE_OUT: file that gets every session's tokens, transcript and counters, threads and peers, twice a second.
+PROBE_OUT: file that gets every session's tokens, transcript and counters, threads and peers, ten times a second.
 PROBE_FAIL: while this file exists, the next step raises. PROBE_STEP_SECONDS: how long each step sleeps first.
 PROBE_HANG: while this file exists, a step does not come back. PROBE_HUNG_SECONDS: when such a step is given up.
 """
@@ -60,7 +60,7 @@ def _dump(path: Path) -> None:
         peers = sum(len(component.pcs) for component in _components)
         partial.write_text(json.dumps({"sessions": found, "threads": threading.active_count(), "peers": peers}))
         partial.replace(path)
-        time.sleep(0.5)
+        time.sleep(0.1)
 
 
 def _make(settings: Any, report: Any) -> Any:

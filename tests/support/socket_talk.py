@@ -53,7 +53,7 @@ class SocketTalk:
         """The first message of this kind that fits."""
         return next((message for _, message in self.told if message["type"] == kind and fits(message)), None)
 
-    def wait(self, kind: str, seconds: float = 5.0, **fields: Any) -> Message:
+    def wait(self, kind: str, seconds: float = 20.0, **fields: Any) -> Message:
         """The first message of this kind with these fields; fails where none comes in time."""
 
         def fits(message: Message) -> bool:
