@@ -57,7 +57,8 @@ HEARD_FATES = ("heard", "heard_dropped", "silence_filled", "spoken_dropped")
 PACING_FATES = ("filled_packets", "torn", "shed_packets", "added_packets", "shed_speech_packets", "dropped_frames")
 LOOP_REASONS = ("repeats", "silent")
 LOOP_ACTIONS = ("steadied", "put_back")
-COUNTED = (*HEARD_FATES, *PACING_FATES, *LOOP_REASONS, *LOOP_ACTIONS)  # what a talk's counters may hold
+ECHOES = ("leaks",)
+COUNTED = (*HEARD_FATES, *PACING_FATES, *LOOP_REASONS, *LOOP_ACTIONS, *ECHOES)  # what a talk's counters may hold
 # A tick's budget is one frame: 40 ms and 64 ms (0.5 and 0.8) are the median and the 99th percentile that we promise,
 # 12.5 the second within which a stall is told, 125 a step that is given up.
 FRAME_BUDGETS = (0.1, 0.2, 0.25, 0.5, 0.75, 0.8, 1.0, 1.25, 1.5, 2.0, 5.0, 12.5, 125.0)
@@ -119,6 +120,7 @@ class Metrics:
         self._loops = self._labelled("loop_alarms", words, "reason", LOOP_REASONS)
         words = "Times that the loop guard steadied a talk's sampling, and put the visitor's back."
         self._guarded = self._labelled("loop_guard", words, "action", LOOP_ACTIONS)
+        self._echoes = self._labelled("echo", "Times that a persona began to hear itself.", "event", ECHOES)
         self._started = self._labelled("talks_started", "Talks that had their first sound.", "path", PATHS)
         self._anew = self._counter("talks_started_over", "Talks that their visitor began anew in the same slot.")
         self._ended = self._labelled("talks_ended", "Talks that are over.", "code", ENDS)
@@ -143,6 +145,7 @@ class Metrics:
         self._connect.observe(seconds)
         totals = {fate: self._sound for fate in HEARD_FATES} | {fate: self._pacing for fate in PACING_FATES}
         totals |= {reason: self._loops for reason in LOOP_REASONS} | {done: self._guarded for done in LOOP_ACTIONS}
+        totals |= dict.fromkeys(ECHOES, self._echoes)
         return TalkMeter(totals, self._prime, self._ended, counters)
 
     def started_over(self) -> None:

@@ -16,7 +16,7 @@ from personaplex_app.records.transcript import Transcript
 
 @dataclass
 class Counters:
-    """What went through a session, in frames; and what its loop guard noticed and did, in times."""
+    """What went through a session, in frames; and what its guards noticed and did, in times."""
 
     heard: int = 0
     heard_dropped: int = 0
@@ -28,6 +28,7 @@ class Counters:
     silent: int = 0
     steadied: int = 0
     put_back: int = 0
+    leaks: int = 0
 
 
 @dataclass(frozen=True)
