@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import itertools
 import re
 from pathlib import Path
 
@@ -90,7 +91,7 @@ def test_a_long_turn_is_told_in_several_captions_that_share_its_time() -> None:
     assert len(cues) == 4 and " ".join(cue.text for cue in cues) == text
     assert all(len(cue.text) <= MOST_LETTERS for cue in cues)
     assert cues[0].start_seconds == 1.0 and cues[-1].end_seconds == pytest.approx(25.4)
-    assert all(one.end_seconds == two.start_seconds for one, two in zip(cues, cues[1:], strict=False))
+    assert all(one.end_seconds == two.start_seconds for one, two in itertools.pairwise(cues))
 
 
 def test_a_short_turn_can_be_read() -> None:
