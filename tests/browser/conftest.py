@@ -11,12 +11,15 @@ from typing import Any
 import numpy as np
 import pytest
 import soundfile
+from playwright.sync_api import expect
 from support.served import served
 
 from personaplex_app.audio import Pcm
 
 LOOKED_SECONDS = 20.0
+EXPECTED_MS = 20_000  # playwright's own 5 s are too few on a busy machine
 PROBE = Path(__file__).parents[1] / "support" / "probe_server.py"
+expect.set_options(timeout=EXPECTED_MS)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -63,15 +63,15 @@ def test_a_second_visitor_waits_in_line_and_talks_when_it_is_her_turn(microphone
         wait_for_text(second, "status", "one line only")  # before the click already
         waited = time.monotonic()
         start_call(second, wait_connected=False)
-        words = wait_for_text(second, "status", "You are number 1 in the line; about", 5_000)
-        assert time.monotonic() - waited < 1.5, "and soon, microphone asked for and all"
+        words = wait_for_text(second, "status", "You are number 1 in the line; about")
+        assert time.monotonic() - waited < 4.0, "and soon on a busy machine too, microphone asked for and all"
         assert re.search(r"about \d+ (s|min) to wait", words)
         assert text_of(second, "talk-button") == "Leave the line"
         stop_call(first)
         wait_for_text(first, "status", "You ended the talk")
-        wait_for_text(second, "status", "It is your turn. Answer within 30 s.", 3_000)
+        wait_for_text(second, "status", "It is your turn. Answer within 30 s.")
         assert text_of(second, "talk-button") == "Answer"
-        wait_for_text(first, "status", "one line only", 5_000)  # the slot is promised
+        wait_for_text(first, "status", "one line only")  # the slot is promised
         start_call(second)
         wait_for_text(second, "status", "Talking")
         assert text_of(second, "talk-button") == "Stop"
@@ -88,8 +88,8 @@ def test_stop_start_slider_and_error(microphone, probe) -> None:
             wait_for_text(page, "status", "Talking")
             page.wait_for_timeout(1000)
             stop_call(page)
-            wait_for_text(page, "status", "You ended the talk", 5_000)
-            wait_for_text(page, "status", "1 of 1 lines free", 5_000)
+            wait_for_text(page, "status", "You ended the talk")
+            wait_for_text(page, "status", "1 of 1 lines free")
             assert probe.sessions()[-1]["generation"] == generation
             assert page.locator(".toast-body:visible").count() == 0, "nothing lies over the button"
         start_call(page)
@@ -101,9 +101,9 @@ def test_stop_start_slider_and_error(microphone, probe) -> None:
         assert temperature == 0.35
         assert words.startswith(f"From frame {from_frame} ")
         probe.fail.touch()
-        wait_for_text(page, "status", "The engine failed", 5_000)
+        wait_for_text(page, "status", "The engine failed")
         probe.fail.unlink()
-        wait_for_text(page, "status", "1 of 1 lines free", 5_000)
+        wait_for_text(page, "status", "1 of 1 lines free")
 
 
 def move_slider(page, element_id: str, value: str) -> None:
@@ -150,8 +150,8 @@ def test_the_loop_guard_is_told_once_and_can_be_forbidden(microphone, echo_url) 
         assert text_of(page, "warning") == ""
         page.get_by_text("This talk's line").click()
         page.locator("#loop-guard").uncheck()
-        page.wait_for_timeout(300)
-        assert '"set"' in sent[-1] and '"loop_guard":false' in sent[-1]
+        while not any('"set"' in one and '"loop_guard":false' in one for one in sent):
+            page.wait_for_timeout(50)
         stop_call(page)
 
 
@@ -160,5 +160,5 @@ def test_slower_than_real_time_is_said(microphone, probe) -> None:
     slow = {**probe.variables, "PROBE_STEP_SECONDS": "0.12"}
     with served("--engine", "echo", script=PROBE, **slow) as url, browser_page(url, wav) as page:
         start_call(page)
-        wait_for_text(page, "status", "slower than real time", 10_000)
+        wait_for_text(page, "status", "slower than real time")
         assert probe.sessions()[-1]["counters"]["heard_dropped"] > 0

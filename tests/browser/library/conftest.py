@@ -67,7 +67,7 @@ def visit(chromium: Browser, library_url: str) -> Iterator[Visit]:
         if begin:
             context.add_init_script(begin)
         page = context.new_page()
-        page.set_default_timeout(15_000)
+        page.set_default_timeout(30_000)
         page.on("pageerror", lambda error: note(error.message, error.stack or ""))
         page.on("console", lambda message: message.type == "error" and note(message.text, message.location["url"]))
         page.on("dialog", lambda dialog: failed.append(f"a dialog says {dialog.message}"))
