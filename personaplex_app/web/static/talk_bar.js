@@ -74,6 +74,8 @@ class TalkBar {
     const button = part("mute-button");
     button.setAttribute("aria-pressed", muted);
     write(button, muted ? t("Unmute") : t("Mute"));
+    this.toldAt.you = -Infinity;
+    this.look();
   }
 
   rest() {
