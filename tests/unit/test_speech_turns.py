@@ -5,25 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
+from support.decisions import NO, YES, scripted
 from support.speech import pause, speak
 
 from personaplex_app.audio import FRAME_SAMPLES, FRAME_SECONDS, Pcm, silence
 from personaplex_app.records.speech_gate import Decision, SpeechGate
 from personaplex_app.records.speech_turns import SpeechTurns, Turn
-from personaplex_app.records.turn_taking import PERSONA, SIDES, YOU
+from personaplex_app.records.turn_taking import PERSONA, YOU
 from personaplex_app.speech_detector import SpeechDetector
-
-YES, NO = Decision(True, 0, -20.0), Decision(False, 0, -70.0)
-
-
-def scripted(**sides: str) -> SpeechTurns:
-    """A talk from a line for each side, in which # is a frame of speech."""
-    turns = SpeechTurns()
-    for index in range(max(map(len, sides.values()))):
-        for side in SIDES:
-            line = sides.get(side, "").ljust(index + 1)
-            turns.decided(side, index, YES if line[index] == "#" else NO)
-    return turns
 
 
 def frames_of(pcm: Pcm) -> Iterable[Pcm]:
