@@ -19,6 +19,7 @@ from safetensors import SafetensorError, safe_open
 
 from personaplex_app.errors import InvalidInput
 from personaplex_app.model.config import CODEBOOKS, STREAMS, CheckpointConfig, LanguageConfig, read_config
+from personaplex_app.model.row_scaled import with_scales_folded
 
 WEIGHTS_FILE = "model.safetensors"
 CODEC_FILE = "tokenizer-e351c8d8-checkpoint125.safetensors"
@@ -93,7 +94,7 @@ def open_checkpoint(directory: Path, *, allow_surplus: bool = False) -> Checkpoi
         if not (directory / name).is_file():
             raise InvalidInput(f"The checkpoint {directory} lacks the file {name}.")
     config = read_config(directory / CONFIG_FILE)
-    found = _read_header(directory / WEIGHTS_FILE)
+    found = with_scales_folded(_read_header(directory / WEIGHTS_FILE))
     stacked = _stacked_steps(config.language, found)
     _check(found, config.language, stacked, directory / WEIGHTS_FILE, allow_surplus)
     return Checkpoint(directory, config, stacked)

@@ -21,6 +21,7 @@ from personaplex_app.model.byte_progress import ByteProgress, Report
 from personaplex_app.model.checkpoint import Checkpoint, Placement
 from personaplex_app.model.config import LanguageConfig
 from personaplex_app.model.quantization import Quantization, QuantizedLinear, make_quantized
+from personaplex_app.model.row_scaled import read_rows
 from personaplex_app.model.transformer import DepthTransformer, TemporalTransformer
 
 
@@ -116,9 +117,8 @@ def _bytes_of(item: Placement) -> int:
 
 
 def read_source(file: Any, item: Placement) -> Tensor:
-    """A tensor as the file has it, the rows that are asked for."""
-    source: Tensor = file.get_slice(item.source)[item.rows] if item.rows else file.get_tensor(item.source)
-    return source
+    """A tensor as the file has it, the rows that are asked for; one of 8-bit rows as numbers."""
+    return read_rows(file, item.source, item.rows)
 
 
 def fill_part(target: Tensor, source: Tensor, item: Placement, checkpoint: Checkpoint) -> None:

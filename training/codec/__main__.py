@@ -1,0 +1,149 @@
+"""`python -m training.codec`: trains the miniature Mimi on the little world's speech.
+
+In: `WORK/speech`. Out: `WORK/codec/codec.pt`; every minute a state from which the next call goes on.
+Must not know: dialogues. The first codebook is also taught phonemes (CTC), in place of Mimi's WavLM distillation.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from moshi.models.compression import MimiModel
+from torch import Tensor, nn
+
+from training.codec.effects import heard
+from training.codec.in_a_call import decode_latent, encode_latent
+from training.codec.mimi import books, make_mimi, quantize, save_mimi, start_at_unit_variance
+from training.codec.pieces import PieceMaker, Pieces
+from training.codec.spectra import SpectralDistance
+from training.devices import prepare, resumed, saved
+from training.journal import Journal
+from training.loop import TimedLoop
+from training.places import Places, parser
+from training.sizes import CodecSizes, size
+from training.speech.phonemes import LABEL_COUNT
+from training.speech.shelf import read_bank
+
+FRAME = 1920
+PLAIN_SHARE = 0.2  # of the time, at first, without the quantizer
+QUICK_STEPS = 400  # after the quantizer came on, in which the codebooks move fast
+LABELS_A_FRAME = 4
+WEIGHTS = {"spectra": 5.0, "wave": 1.0, "penalty": 1.0, "phonemes": 0.3, "encoder_phonemes": 0.1}
+DITHER = 2e-5
+
+
+class PhonemeHead(nn.Module):
+    """Latents [B, width, F] to log-probabilities [4 F, B, labels]; used in training alone."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.Conv1d(width, 256, 3, padding=1),
+            nn.GELU(),
+            nn.Conv1d(256, 256, 3, padding=1),
+            nn.GELU(),
+            nn.Conv1d(256, LABELS_A_FRAME * LABEL_COUNT, 1),
+        )
+
+    def forward(self, latent: Tensor) -> Tensor:
+        scores = self.layers(latent).unflatten(1, (LABEL_COUNT, LABELS_A_FRAME))
+        return scores.permute(3, 2, 0, 1).flatten(0, 1).float().log_softmax(-1)
+
+
+class CodecTraining(nn.Module):
+    """The codec with its two phoneme heads, and its losses."""
+
+    def __init__(self, sizes: CodecSizes, device: torch.device) -> None:
+        super().__init__()
+        self.mimi = make_mimi(sizes, device).train()
+        self.head, self.encoder_head = PhonemeHead(sizes.width).to(device), PhonemeHead(sizes.width).to(device)
+        self._distance = SpectralDistance(device)
+
+    def losses(self, pieces: Pieces, quantizer_on: bool) -> dict[str, Tensor]:
+        """Each loss by name, unweighted."""
+        noisy, voice = heard(pieces.sound)
+        callers = pieces.callers[:, None]
+        sound = torch.where(callers, noisy, pieces.sound) + DITHER * torch.randn_like(noisy)
+        wanted = torch.where(callers, voice, pieces.sound)
+        device = pieces.sound.device.type
+        with torch.autocast(device, dtype=torch.bfloat16, enabled=device == "cuda"):
+            latent = encode_latent(self.mimi, sound[:, None])
+            first, rest, penalty = quantize(self.mimi, latent, quantizer_on)
+            spoken, encoded = self.head(first), self.encoder_head(latent)
+            made = decode_latent(self.mimi, first + rest)[:, 0, : wanted.shape[1]].float()
+        return {
+            "spectra": self._distance(made, wanted),
+            "wave": (made - wanted).abs().mean(),
+            "penalty": penalty,
+            "phonemes": _ctc(spoken, pieces),
+            "encoder_phonemes": _ctc(encoded, pieces),
+        }
+
+
+def _ctc(scores: Tensor, pieces: Pieces) -> Tensor:
+    times = torch.full((scores.shape[1],), scores.shape[0], device=scores.device)
+    each = F.ctc_loss(scores, pieces.labels, times, pieces.lengths, reduction="none", zero_infinity=True)
+    return (each / pieces.lengths).mean()
+
+
+def rate_at(share: float, step: int, since_quantizer: int | None, peak: float) -> float:
+    """The learning rate when this share of the time is spent: warm up, stay, fade; slow again at the quantizer."""
+    warm = min(1.0, (step + 1) / 200)
+    fade = 1.0 if share < 0.4 else max(0.03, 0.5 * (1 + math.cos(math.pi * (share - 0.4) / 0.6)))
+    gentle = 1.0 if since_quantizer is None else min(1.0, 0.3 + 0.7 * since_quantizer / QUICK_STEPS)
+    return peak * warm * fade * gentle
+
+
+def train(places: Places, sizes: CodecSizes, seed: int, stop_after: float | None, journal: Journal) -> None:
+    """Trains for the seconds that the size says, over as many calls as it takes."""
+    device = prepare(seed)
+    pieces = PieceMaker(read_bank(places.speech), sizes.frames * FRAME, device, seed)
+    training = CodecTraining(sizes, device)
+    optimizer = torch.optim.AdamW(training.parameters(), lr=sizes.rate, betas=(0.8, 0.99), weight_decay=0.01)
+    state_path = places.codec.with_name("state.pt")
+    progress = resumed(state_path, training, optimizer, device)
+    if progress.step == 0:
+        start_at_unit_variance(training.mimi, pieces.draw(min(32, sizes.batch)).sound[:, None])
+    journal.note("codec", parameters=sum(p.numel() for p in training.mimi.parameters()), resumed_at=progress.spent)
+    loop = TimedLoop(
+        journal, progress, sizes.seconds, stop_after, lambda: saved(state_path, training, optimizer, progress)
+    )
+    for share in loop:
+        on = share >= PLAIN_SHARE
+        if on:
+            progress.marks.setdefault("quantizer", progress.step)
+        since = progress.step - progress.marks["quantizer"] if on else None
+        _set_rates(optimizer, training.mimi, share, progress.step, since, sizes.rate)
+        losses = training.losses(pieces.draw(sizes.batch), on)
+        optimizer.zero_grad(set_to_none=True)
+        torch.stack([WEIGHTS[name] * value for name, value in losses.items()]).sum().backward()
+        nn.utils.clip_grad_norm_(training.parameters(), 5.0)
+        optimizer.step()
+        loop.note(losses)
+    if loop.finished:
+        save_mimi(training.mimi, places.codec)
+
+
+def _set_rates(
+    optimizer: torch.optim.Optimizer, mimi: MimiModel, share: float, step: int, since: int | None, peak: float
+) -> None:
+    for group in optimizer.param_groups:
+        group["lr"] = rate_at(share, step, since, peak)
+    for book in books(mimi):
+        book.decay = 0.9 if since is not None and since < QUICK_STEPS else 0.99
+
+
+def main() -> None:
+    chosen = parser(__doc__).parse_args()
+    places, sizes = Places(Path(chosen.work)), size(chosen.size)
+    if places.codec.exists():
+        return
+    with Journal(places.work, "codec") as journal:
+        train(places, sizes.codec, sizes.seed, chosen.seconds, journal)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,143 @@
+"""`python -m training.language`: trains the language model on talks that are new at every draw.
+
+In: `WORK/codes`, the tokenizer. Out: `WORK/language/language.pt`; a state every minute, from which a next call goes on.
+Must not know: sound. Short talks first, whole windows last: so it stays awake for all of its window.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+from typing import Any
+
+import sentencepiece
+import torch
+from torch import nn
+
+from personaplex_app.model.config import LanguageConfig, gating_hidden
+from training.devices import prepare, resumed, saved
+from training.journal import Journal
+from training.language.losses import losses
+from training.language.network import Network
+from training.language.pool import TalkPool
+from training.loop import TimedLoop
+from training.places import Places, parser
+from training.sizes import LanguageSizes, Phase, size
+
+WEIGHT_DECAY = 0.05
+WARM_UP_STEPS = 300
+STAY_SHARE = 0.3  # of the time at the peak rate
+LAST_RATE = 0.03
+REFILLED_EVERY_STEPS = 3
+
+
+def architecture(sizes: LanguageSizes, text_card: int) -> LanguageConfig:
+    """The network in numbers, as the app reads them from the package."""
+    return LanguageConfig(
+        dim=sizes.dim,
+        layers=sizes.layers,
+        heads=sizes.heads,
+        hidden=gating_hidden(sizes.dim, int(4.125 * sizes.dim)),
+        context=sizes.context,
+        text_card=text_card,
+        depth_dim=sizes.depth_dim,
+        depth_layers=sizes.depth_layers,
+        depth_heads=sizes.depth_heads,
+        depth_hidden=gating_hidden(sizes.depth_dim, sizes.depth_feed_forward),
+    )
+
+
+def phase_at(phases: tuple[Phase, ...], share: float) -> Phase:
+    """Which part of the training it is when this share of the time is spent."""
+    until = 0.0
+    for phase in phases:
+        until += phase.share
+        if share < until:
+            return phase
+    return phases[-1]
+
+
+def rate_at(share: float, step: int, peak: float) -> float:
+    """The learning rate: warm up, stay, fade."""
+    fade = 0.5 * (1 + math.cos(math.pi * (share - STAY_SHARE) / (1 - STAY_SHARE)))
+    return peak * min(1.0, (step + 1) / WARM_UP_STEPS) * (1.0 if share < STAY_SHARE else max(LAST_RATE, fade))
+
+
+def _optimizer(network: Network, peak: float, device: torch.device) -> torch.optim.Optimizer:
+    matrices = [parameter for name, parameter in network.named_parameters() if "norm" not in name]
+    norms = [parameter for name, parameter in network.named_parameters() if "norm" in name]
+    groups = [{"params": matrices, "weight_decay": WEIGHT_DECAY}, {"params": norms, "weight_decay": 0.0}]
+    return torch.optim.AdamW(groups, lr=peak, betas=(0.9, 0.97), fused=device.type == "cuda")
+
+
+def _compiled(function: Callable[..., Any], device: torch.device) -> Callable[..., Any]:
+    if device.type != "cuda" or os.environ.get("NO_TORCH_COMPILE"):
+        return function
+    return torch.compile(function, dynamic=False)
+
+
+def train(places: Places, sizes: LanguageSizes, seed: int, stop_after: float | None, journal: Journal) -> None:
+    """Trains for the seconds that the size says, over as many calls as it takes."""
+    vocabulary = sentencepiece.SentencePieceProcessor(model_file=str(places.tokenizer)).vocab_size()
+    pool = TalkPool(places.codes, places.tokenizer, sizes.workers, sizes.pool, seed)
+    try:
+        _train(places, sizes, architecture(sizes, vocabulary), pool, seed, stop_after, journal)
+    finally:
+        pool.close()
+
+
+def _train(
+    places: Places,
+    sizes: LanguageSizes,
+    config: LanguageConfig,
+    pool: TalkPool,
+    seed: int,
+    stop_after: float | None,
+    journal: Journal,
+) -> None:
+    pool.prefer(sizes.phases[0].positions, sizes.phases[0].batch)  # processes are forked before the GPU is touched
+    device = prepare(seed)
+    torch.set_float32_matmul_precision("high")
+    pool.move_to(device)
+    network = Network(config).to(device)
+    optimizer = _optimizer(network, sizes.rate, device)
+    state_path = places.language.with_name("state.pt")
+    progress = resumed(state_path, network, optimizer, device)
+    journal.note("network", parameters=sum(p.numel() for p in network.parameters()), resumed_at=progress.spent)
+    temporal, depth = _compiled(network.temporal, device), _compiled(network.depth, device)
+    loop = TimedLoop(
+        journal, progress, sizes.seconds, stop_after, lambda: saved(state_path, network, optimizer, progress)
+    )
+    for share in loop:
+        phase = phase_at(sizes.phases, share)
+        pool.prefer(phase.positions, phase.batch)
+        if progress.step % REFILLED_EVERY_STEPS == 0:
+            pool.refill()
+        for group in optimizer.param_groups:
+            group["lr"] = rate_at(share, progress.step, sizes.rate)
+        with torch.autocast(device.type, dtype=torch.bfloat16, enabled=device.type == "cuda"):
+            made = losses(pool.batch(phase.batch), config, temporal, depth, sizes.depth_positions)
+        (made["text"] + made["audio"]).backward()
+        nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        loop.note(made)
+    journal.note("talks", received=pool.received)
+    if loop.finished:
+        partial = places.language.with_suffix(".partial")
+        torch.save({name: tensor.cpu() for name, tensor in network.state_dict().items()}, partial)
+        partial.replace(places.language)
+
+
+def main() -> None:
+    chosen = parser(__doc__).parse_args()
+    places, sizes = Places(chosen.work), size(chosen.size)
+    if places.language.exists():
+        return
+    with Journal(places.work, "language") as journal:
+        train(places, sizes.language, sizes.seed, chosen.seconds, journal)
+
+
+if __name__ == "__main__":
+    main()

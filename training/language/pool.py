@@ -1,0 +1,125 @@
+"""Talks for the trainer: made by processes beside it, kept on the device, each seen a few times and then replaced.
+
+In: the shelves, how many positions a talk is to have now. Out: batches.
+Must not know: losses, networks.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import queue
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import torch
+
+from training.encode.shelves import read_agents, read_constants, read_tracks
+from training.language.assembler import Assembler
+from training.language.losses import Batch
+
+MADE_TOGETHER = 100_000  # positions that a process hands over at once
+SEEN_BEFORE_FIRST = 2  # batches that lie ready before training begins
+
+Arrays = tuple[np.ndarray[Any, Any], ...]
+
+
+def assembler(codes: Path, tokenizer: Path, seed: int) -> Assembler:
+    """Reads the shelves."""
+    import sentencepiece
+
+    pieces = sentencepiece.SentencePieceProcessor(model_file=str(tokenizer))
+    user_codes, tracks = read_tracks(codes)
+    return Assembler(read_agents(codes), read_constants(codes), user_codes, tracks, pieces.encode, seed)
+
+
+def draw_many(maker: Assembler, positions: int, count: int) -> Arrays:
+    """Tokens [n, 17, T], prompt [n], skipped [n], speaking [n, T]."""
+    talks = [maker.draw(positions) for _ in range(count)]
+    numbers = np.array([[talk.prompt, talk.skipped] for talk in talks], np.int64)
+    tokens, speaking = np.stack([talk.tokens for talk in talks]), np.stack([talk.speaking for talk in talks])
+    return tokens, numbers[:, 0], numbers[:, 1], speaking
+
+
+def _work(codes: Path, tokenizer: Path, seed: int, wanted: Any, made: Any) -> None:
+    maker = assembler(codes, tokenizer, seed)
+    while True:
+        positions = int(wanted.value)
+        made.put((positions, draw_many(maker, positions, max(1, MADE_TOGETHER // positions))))
+
+
+class TalkPool:
+    """The talks of one length at a time, filled by so many processes, or in between by the trainer itself (0)."""
+
+    def __init__(self, codes: Path, tokenizer: Path, workers: int, room: int, seed: int) -> None:
+        self._device, self._room, self._rng = torch.device("cpu"), room, Random(seed)
+        self._positions, self._next, self._held = 0, 0, 0
+        self._store: list[torch.Tensor] = []
+        self._own = assembler(codes, tokenizer, seed) if workers == 0 else None
+        context = multiprocessing.get_context("fork")
+        self._wanted, self._made = context.Value("l", 0), context.Queue(2 * workers + 2)
+        places = [(codes, tokenizer, seed + 1 + number, self._wanted, self._made) for number in range(workers)]
+        self._workers = [context.Process(target=_work, args=each, daemon=True) for each in places]
+        self.received = 0
+
+    def prefer(self, positions: int, batch: int) -> None:
+        """From now on talks of this length; returns when some are there."""
+        if positions == self._positions:
+            return
+        self._positions, self._next, self._held = positions, 0, 0
+        self._wanted.value = positions
+        self._store = []
+        for worker in self._workers:
+            if worker.pid is None:
+                worker.start()
+        while self._held < SEEN_BEFORE_FIRST * batch:
+            self.refill(wait=True)
+
+    def move_to(self, device: torch.device) -> None:
+        """Where batches come from now on; the processes must have been started before a GPU is touched."""
+        self._device = device
+        self._store = [kept.to(device) for kept in self._store]
+
+    def refill(self, *, wait: bool = False) -> None:
+        """Takes in what was made meanwhile, over the oldest talks."""
+        if self._own is not None:
+            self._take(draw_many(self._own, self._positions, 4))
+            return
+        while True:
+            try:
+                positions, arrays = self._made.get(timeout=60) if wait else self._made.get_nowait()
+            except queue.Empty:
+                return
+            if positions == self._positions:
+                self._take(arrays)
+            if wait:
+                return
+
+    def _take(self, arrays: Arrays) -> None:
+        capacity = max(1, self._room // self._positions)
+        fresh = [torch.from_numpy(array).to(self._device) for array in arrays]
+        if not self._store:
+            self._store = [torch.empty((capacity, *one.shape[1:]), dtype=one.dtype, device=one.device) for one in fresh]
+        count = min(len(fresh[0]), capacity)
+        if self._next + count > capacity:
+            self._next = 0
+        for kept, one in zip(self._store, fresh, strict=True):
+            kept[self._next : self._next + count] = one[:count]
+        self._next += count
+        self._held = max(self._held, self._next)
+        self.received += count
+
+    def batch(self, size: int) -> Batch:
+        """Some of the talks at random."""
+        chosen = torch.tensor([self._rng.randrange(self._held) for _ in range(size)], device=self._device)
+        return Batch(*(kept[chosen] for kept in self._store))
+
+    def close(self) -> None:
+        """Ends the processes."""
+        for worker in self._workers:
+            if worker.pid is not None:
+                worker.kill()
+                worker.join()
+        self._made.close()
+        self._made.cancel_join_thread()

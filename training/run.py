@@ -1,0 +1,85 @@
+"""`python -m training.run`: all steps in order, within the time of one call; the next call goes on where it ended.
+
+In: the command line. Out: what the steps leave; with `--parts`, the package and the logs as files that travel.
+Must not know: what a step does. Exit code 0: all is done; 3: time is up, call again; else a step failed.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tarfile
+import time
+from pathlib import Path
+
+from training.places import Places, parser
+
+STEPS = ("world", "speech", "codec", "encode", "language", "decoder", "package")
+LEAST_SECONDS = 15.0  # a step is not begun with less left
+SLACK_SECONDS = 20.0  # what a step may need to write its state and end
+PART_BYTES = 15 * 2**20
+AGAIN = 3
+
+
+def is_done(step: str, places: Places) -> bool:
+    """Whether a step has left its last file."""
+    marks = {
+        "world": places.tokenizer,
+        "codec": places.codec,
+        "language": places.language,
+        "decoder": places.decoder,
+        "package": places.package / "config.json",
+    }
+    return marks[step].exists() if step in marks else places.done(step).exists()
+
+
+def run_step(step: str, arguments: list[str], seconds: float | None) -> int:
+    """One step as a process of its own; returns its exit code."""
+    command = [sys.executable, "-m", f"training.{step}", *arguments]
+    if seconds is not None:
+        command += ["--seconds", f"{seconds:.0f}"]
+    return subprocess.run(command, check=False).returncode
+
+
+def write_parts(places: Places, folder: Path) -> None:
+    """Package and logs as one archive, cut into parts of 15 MiB; `cat package.tar.* | tar x` joins them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    whole = folder / "whole.tar"
+    with tarfile.open(whole, "w") as tar:
+        for path in (places.package, places.work / "log"):
+            if path.exists():
+                tar.add(path, path.name)
+    data = whole.read_bytes()
+    whole.unlink()
+    for number, first in enumerate(range(0, len(data), PART_BYTES)):
+        (folder / f"package.tar.{number}").write_bytes(data[first : first + PART_BYTES])
+
+
+def main() -> None:
+    options = parser(__doc__)
+    options.add_argument("--steps", nargs="+", choices=STEPS, default=list(STEPS))
+    options.add_argument("--parts", type=Path, default=None, help="where the package is to lie in parts")
+    options.add_argument("--families", nargs="+", default=None, help="of voices, for the speech")
+    chosen = options.parse_args()
+    places, began, code = Places(chosen.work), time.time(), 0
+    for step in chosen.steps:
+        if is_done(step, places):
+            continue
+        left = None if chosen.seconds is None else chosen.seconds - SLACK_SECONDS - (time.time() - began)
+        if left is not None and left < LEAST_SECONDS:
+            code = AGAIN
+            break
+        arguments = ["--work", str(chosen.work), "--size", chosen.size]
+        arguments += ["--families", *chosen.families] if step == "speech" and chosen.families else []
+        code = run_step(step, arguments, left)
+        if code == 0 and not is_done(step, places):
+            code = AGAIN
+        if code:
+            break
+    if chosen.parts is not None:
+        write_parts(places, chosen.parts)
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

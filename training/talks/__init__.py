@@ -1,0 +1,1 @@
+"""Talks of the little world: when each side speaks. Pure; frames are 80 ms."""
