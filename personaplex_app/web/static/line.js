@@ -13,6 +13,7 @@ export class Line {
     this.socket = null;
     this.roundTripMs = null;
     this.heard = 0;
+    this.said = 0; // pieces of sound that were to be sent, ever
   }
 
   get isOpen() {
@@ -76,6 +77,7 @@ export class Line {
   }
 
   sendSound(bytes) {
+    this.said += 1;
     // What the network does not take is not piled up: 300 ms of sound at most wait here.
     if (this.isOpen && this.socket.bufferedAmount < 14400) this.socket.send(bytes);
   }

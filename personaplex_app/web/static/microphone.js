@@ -31,11 +31,15 @@ export const wished = (name) => wishes[name];
 
 export const isMuted = () => muted;
 
+// Those that are open now.
+export const tracks = () => live();
+
 export async function open() {
   const stream = await navigator.mediaDevices.getUserMedia(constraints());
   for (const track of stream.getAudioTracks()) {
     track.enabled = !muted;
     open_tracks.add(track);
+    track.addEventListener("ended", () => document.dispatchEvent(new Event("personaplex-microphone-gone"))); // not by us
   }
   return stream;
 }
