@@ -2,7 +2,7 @@
 
 PROBE_OUT: file that gets every session's tokens, transcript and counters, threads and peers, ten times a second.
 PROBE_FAIL: while this file exists, the next step raises. PROBE_STEP_SECONDS: how long each step sleeps first.
-PROBE_HANG: while this file exists, a step does not come back. PROBE_HUNG_SECONDS: when such a step is given up.
+PROBE_LIMIT: while this file exists, every talk has lasted as long as it may. PROBE_HANG: while this file exists, a step does not come back. PROBE_HUNG_SECONDS: when such a step is given up.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
 from personaplex_app.cli import main  # noqa: E402
-from personaplex_app.engine import tick_loop  # noqa: E402
+from personaplex_app.engine import call_clock, tick_loop  # noqa: E402
 from personaplex_app.engine.facade import Engine  # noqa: E402
 from personaplex_app.web import front, server  # noqa: E402
 
-OUT, FAIL, HANG = (os.environ.get(f"PROBE_{name}") for name in ("OUT", "FAIL", "HANG"))
+OUT, FAIL, LIMIT, HANG = (os.environ.get(f"PROBE_{name}") for name in ("OUT", "FAIL", "LIMIT", "HANG"))
 tick_loop.HUNG_SECONDS = float(os.environ.get("PROBE_HUNG_SECONDS", tick_loop.HUNG_SECONDS))
 SLEEP_SECONDS = float(os.environ.get("PROBE_STEP_SECONDS", "0"))
 _sessions: list[Any] = []
@@ -84,6 +84,12 @@ def _make_component(*args: Any, **options: Any) -> Any:
     return _components[-1]
 
 
+def _lasted(clock: Any, now: float) -> float:
+    return float("inf") if LIMIT and Path(LIMIT).exists() else _lasted_seconds(clock, now)
+
+
+_lasted_seconds = call_clock.CallClock.lasted_seconds
+call_clock.CallClock.lasted_seconds = _lasted  # type: ignore[method-assign]
 _make_call_component = front.make_call_component
 front.make_call_component = _make_component
 _make_stepper = server.make_stepper

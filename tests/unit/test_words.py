@@ -75,7 +75,7 @@ def _sources(pattern: str) -> str:
 
 
 def _page_keys() -> set[str]:
-    scripts = {path for path in STATIC.glob("*.js") if path.name != "i18n.js"}
+    scripts = set(STATIC.glob("*.js"))
     parts = {path for path in STATIC.glob("*.html") if path.name != "starting.html"}
     said = [script_keys(path.read_text(encoding="utf-8")) for path in scripts]
     return set().union(*said, *(html_keys(path.read_text(encoding="utf-8")) for path in parts))

@@ -5,6 +5,7 @@ import { t, translated } from "./i18n.js";
 import { Line } from "./line.js";
 import * as microphone from "./microphone.js";
 import { RtcPath } from "./rtc_path.js";
+import { SoundWatch } from "./sound_watch.js";
 import { Transcript } from "./turns.js";
 import { BUTTONS, PATHS, WORDS, ended, microphoneWords } from "./words.js";
 
@@ -41,6 +42,7 @@ class Call {
     this.warnings = {};
     this.guards = 0; // how many of the loop guard's messages were taken
     this.attempt = 0; // of connecting; what belongs to an older one is stale
+    this.watch = new SoundWatch(this);
   }
 
   // The button.
@@ -227,6 +229,21 @@ class Call {
   mute(on) {
     microphone.mute(on);
     announce("mute", on);
+  }
+
+  // It was unplugged, or another program took it: the talk goes on with another one, or is over.
+  async microphoneGone() {
+    if (this.state !== "talking") return;
+    try {
+      const stream = await microphone.open();
+      if (this.path === "webrtc" && this.state === "talking") await this.rtc.send(stream);
+      else microphone.close(stream);
+    } catch {
+      return this.end(WORDS.unplugged);
+    }
+    if (this.state !== "talking") return;
+    if (this.path === "socket") await this.startSocket();
+    this.watch.changed();
   }
 
   // A lost connection.

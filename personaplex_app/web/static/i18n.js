@@ -10,6 +10,7 @@ import { Sentences } from "./sentences.js";
 const TAGS = { en: "en", zh: "zh-CN", ko: "ko" };
 const KEY = "personaplex-language";
 const ATTRIBUTES = { tLabel: "aria-label", tTitle: "title", tPlaceholder: "placeholder" };
+const LABELLED = "input[aria-label], button[aria-label]";
 const MARKED = "[data-t], [data-t-label], [data-t-title], [data-t-placeholder]";
 
 export const LANGUAGES = { en: "English", zh: "中文", ko: "한국어" };
@@ -72,6 +73,16 @@ const plain = (text) => text.trim().replace(/\s+/g, " ");
 function translateIn(root) {
   if (root.matches?.(MARKED)) translate(root);
   root.querySelectorAll(MARKED).forEach(translate);
+  root.querySelectorAll(LABELLED).forEach(relabel);
+}
+
+// What gradio says of its sliders in English alone.
+function relabel(element) {
+  const label = element.ariaLabel;
+  const of = (beginning) => ({ box: label.slice(beginning.length) });
+  if (label.startsWith("number input for ")) element.ariaLabel = t("number input for {box}", of("number input for "));
+  if (label.startsWith("range slider for ")) element.ariaLabel = t("range slider for {box}", of("range slider for "));
+  if (label === "Reset to default value") element.ariaLabel = element.title = t("Reset to default value");
 }
 
 function takeNew(changes) {

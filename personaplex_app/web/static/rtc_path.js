@@ -1,7 +1,7 @@
 // The WebRTC path: FastRTC's component on the page is pressed for the visitor, its peer connection watched.
 
 import { isRelayed } from "./candidates.js";
-import { give } from "./microphone.js";
+import { close, give } from "./microphone.js";
 
 const GRANT = "#call [title='grant webcam access'] button";
 const START = "#call button[aria-label='start stream']";
@@ -18,6 +18,7 @@ export class RtcPath {
     this.peer = null;
     this.started = false;
     this.turn = 0;
+    this.other = null; // the stream of a microphone that took another's place
     this.hook();
   }
 
@@ -61,8 +62,23 @@ export class RtcPath {
     button.click();
   }
 
+  // Sends what another microphone hears, over the same connection.
+  async send(stream) {
+    const sender = this.peer?.getSenders().find(({ track }) => track?.kind === "audio");
+    if (!sender) return close(stream);
+    this.letGo();
+    this.other = stream;
+    await sender.replaceTrack(stream.getAudioTracks()[0]);
+  }
+
+  letGo() {
+    if (this.other) close(this.other);
+    this.other = null;
+  }
+
   stop() {
     this.turn += 1;
+    this.letGo();
     if (!this.started) return;
     this.started = false;
     this.peer = null;

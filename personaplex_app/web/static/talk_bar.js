@@ -48,6 +48,7 @@ class TalkBar {
   look() {
     const now = performance.now();
     const levels = call.state === "talking" ? this.levels.now() : { you: 0, persona: 0 };
+    document.dispatchEvent(new CustomEvent("personaplex-levels", { detail: levels }));
     for (const [who, rms] of Object.entries(levels)) this.show(who, rms, now);
     this.showTime();
   }

@@ -12,6 +12,10 @@ export const WORDS = {
   moving: t("WebRTC does not connect from here. Moving to the socket ..."),
   back: t("The connection was lost. Going back to your talk ..."),
   gone: t("The connection to the server was lost."),
+  unplugged: t("Your microphone is gone, unplugged or taken by another program, and no other was found. Connect one and press Talk again."),
+  another: t("Your microphone is gone; another one is used now."),
+  silent: t("Nothing is heard from your microphone. See that it is not switched off, and that the browser uses the right one."),
+  asleep: t("The browser holds the sound back. Press any key or click anywhere on this page."),
   unreachable: t("The server cannot be reached. Try again in a moment."),
 };
 
