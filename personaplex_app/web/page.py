@@ -83,7 +83,11 @@ def build_page(catalogue: Catalogue, make_call: Callable[..., Any], options: Pag
 
 def _blocks(catalogue: Catalogue, options: PageOptions) -> gr.Blocks:
     theme = gr.themes.Soft(font=["system-ui", "sans-serif"], font_mono=["ui-monospace", "monospace"])
-    theme.set(block_title_text_color="*primary_800", body_text_color_subdued="*neutral_600")  # 4.5 : 1 and more
+    theme.set(  # texts at 4.5 : 1 and more; the ground as it was, which `set` forgets
+        background_fill_primary="*neutral_50",
+        block_title_text_color="*primary_800",
+        body_text_color_subdued="*neutral_600",
+    )
     config = {
         "fields": FIELDS,
         "microphone": options.microphone,

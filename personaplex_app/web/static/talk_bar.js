@@ -33,12 +33,13 @@ class TalkBar {
     const talks = state === "talking" || (state === "busy" && Boolean(call.grant));
     document.documentElement.dataset.talk = state === "idle" ? "idle" : talks ? "talking" : "coming";
     part("talk-bar").hidden = !talks;
-    if (state !== "talking") this.clock.stop();
+    if (state !== "talking") this.clock.stop(performance.now());
     if (state === "idle") this.rest();
     else this.looking ??= setInterval(() => this.look(), LOOK_MS);
   }
 
   take(message) {
+    if (message.type === "started_over") this.clock.reset();
     if (message.type !== "talk" || call.state === "idle") return;
     this.clock.take(message, performance.now());
     this.gauge.take(message.window ?? null, this.clock);
@@ -83,6 +84,7 @@ class TalkBar {
     clearInterval(this.looking);
     this.looking = null;
     this.levels.close();
+    this.clock.reset();
     this.gauge.take(null, this.clock);
   }
 }

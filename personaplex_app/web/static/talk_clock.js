@@ -1,4 +1,5 @@
-// How long the talk has lasted, by the frames that the server counts: it stands still while a talk is away.
+// How long the talk has lasted: by the frames that the server counts where it begins or comes back, by the browser's
+// own clock in between. It stands still while a talk is away, and begins anew where a talk does.
 //
 // In: `talk` messages, moments of performance.now(). Out: seconds, words. Must not know: the page.
 
@@ -6,16 +7,21 @@ const FRAME_SECONDS = 0.08;
 
 export class TalkClock {
   constructor() {
-    this.seconds = 0; // when it was told last
+    this.reset();
+  }
+
+  reset() {
+    this.seconds = 0;
     this.since = null; // null: it stands
   }
 
-  take({ state, frames = 0 }, now) {
-    this.seconds = frames * FRAME_SECONDS;
+  // A server that is slower than real time counts fewer frames than time goes by: that moves nothing back.
+  take({ state, frames }, now) {
+    this.seconds = Math.max(this.at(now), frames * FRAME_SECONDS);
     this.since = state === "talking" ? now : null;
   }
 
-  stop(now = performance.now()) {
+  stop(now) {
     this.seconds = this.at(now);
     this.since = null;
   }
