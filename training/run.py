@@ -55,12 +55,12 @@ def write_parts(places: Places, folder: Path) -> None:
         (folder / f"package.tar.{number}").write_bytes(data[first : first + PART_BYTES])
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
     options = parser(__doc__)
     options.add_argument("--steps", nargs="+", choices=STEPS, default=list(STEPS))
     options.add_argument("--parts", type=Path, default=None, help="where the package is to lie in parts")
     options.add_argument("--families", nargs="+", default=None, help="of voices, for the speech")
-    chosen = options.parse_args()
+    chosen = options.parse_args(arguments)
     places, began, code = Places(chosen.work), time.time(), 0
     for step in chosen.steps:
         if is_done(step, places):

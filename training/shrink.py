@@ -37,11 +37,11 @@ def restored(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     }
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("source", type=Path)
     options.add_argument("target", type=Path)
-    chosen = options.parse_args()
+    chosen = options.parse_args(arguments)
     shutil.copytree(chosen.source, chosen.target)
     save_file(shrunk(load_file(chosen.source / WEIGHTS_FILE)), chosen.target / WEIGHTS_FILE)
 

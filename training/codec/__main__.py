@@ -136,8 +136,8 @@ def _set_rates(
         book.decay = 0.9 if since is not None and since < QUICK_STEPS else 0.99
 
 
-def main() -> None:
-    chosen = parser(__doc__).parse_args()
+def main(arguments: list[str] | None = None) -> None:
+    chosen = parser(__doc__).parse_args(arguments)
     places, sizes = Places(Path(chosen.work)), size(chosen.size)
     if places.codec.exists():
         return

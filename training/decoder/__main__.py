@@ -131,8 +131,8 @@ def train(places: Places, sizes: CodecSizes, seed: int, stop_after: float | None
         save_mimi(polish.mimi, places.decoder)
 
 
-def main() -> None:
-    chosen = parser(__doc__).parse_args()
+def main(arguments: list[str] | None = None) -> None:
+    chosen = parser(__doc__).parse_args(arguments)
     places, sizes = Places(chosen.work), size(chosen.size)
     if places.decoder.exists():
         return

@@ -132,8 +132,8 @@ class TrackEncoder:
         return sound
 
 
-def main() -> None:
-    chosen = parser(__doc__).parse_args()
+def main(arguments: list[str] | None = None) -> None:
+    chosen = parser(__doc__).parse_args(arguments)
     places, sizes = Places(chosen.work), size(chosen.size)
     device = prepare(sizes.seed)
     exact()

@@ -20,6 +20,7 @@ LOUD = 0.012  # RMS of a frame in which somebody speaks
 QUIET_FRAMES = 16  # 1.3 s: the answer is over
 PATIENCE_FRAMES = 70  # 5.6 s without an answer
 GREETING_FRAMES = 90  # 7.2 s for a greeting; callers say something then
+LONGEST_FRAMES = 125  # 10 s of an answer; then the caller talks over it
 NO_GREETING_FRAMES = 20  # 1.6 s in which it may begin
 INTERRUPTED_AFTER_FRAMES = 10  # 0.8 s of the answer
 
@@ -108,4 +109,4 @@ class Caller:
             patience = PATIENCE_FRAMES if self.exchanges else NO_GREETING_FRAMES
             return self._since >= patience
         quiet = not any(self.loud[-QUIET_FRAMES:]) and self._since >= QUIET_FRAMES
-        return quiet or (not self.exchanges and self._since >= GREETING_FRAMES)
+        return quiet or self._since >= (LONGEST_FRAMES if self.exchanges else GREETING_FRAMES)

@@ -130,8 +130,8 @@ def _train(
         partial.replace(places.language)
 
 
-def main() -> None:
-    chosen = parser(__doc__).parse_args()
+def main(arguments: list[str] | None = None) -> None:
+    chosen = parser(__doc__).parse_args(arguments)
     places, sizes = Places(chosen.work), size(chosen.size)
     if places.language.exists():
         return

@@ -47,8 +47,8 @@ def write_tokenizer(path: Path, sizes: Sizes) -> None:
     partial.replace(path)
 
 
-def main() -> None:
-    chosen = parser(__doc__).parse_args()
+def main(arguments: list[str] | None = None) -> None:
+    chosen = parser(__doc__).parse_args(arguments)
     places, sizes = Places(chosen.work), size(chosen.size)
     if places.tokenizer.exists():
         return
