@@ -46,8 +46,8 @@ NOTES = """(() => {
 })()"""
 # Every text that can be seen or heard, but what a persona is made of.
 SEEN = """() => {
-  const content = ".card .title, .card .pitch, #about-title, #about-pitch, #ask, #dock-title, #languages, textarea, option,"
-    + " script, style, noscript, .entry .said, footer, .toast-wrap, #call, #ticket, #fill";
+  const content = ".card .title, .card .pitch, #about-title, #about-pitch, #ask, #dock-title, #languages, textarea,"
+    + " option, script, style, noscript, .entry .said, footer, .toast-wrap, #call, #ticket, #fill";
   const shown = (element) => element.checkVisibility({ visibilityProperty: true }) && !element.closest(content);
   const NAMES = ["aria-label", "title", "placeholder", "aria-valuetext"];
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);

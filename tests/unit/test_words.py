@@ -14,6 +14,7 @@ from personaplex_app.web.languages import PARTS, PLACE, TAGS, Table, table_of, w
 from personaplex_app.web.page import page_words
 from personaplex_app.web.server import DEMO_PERSONAS, PERSONAS
 
+SAME = {"Hugging Face Space", "SF", "{level} dBFS", "{share} %"}  # names and units
 OTHERS = [language for language in TAGS if language != "en"]
 # Everything that these say can come to a visitor, but for what is named here: texts for programs, logs and files.
 FOR_VISITORS: dict[str, set[str]] = {
@@ -143,10 +144,9 @@ def test_the_first_page_s_and_the_boxes_texts_are_there_and_no_other(language: s
 def test_a_translation_has_the_same_places_and_is_one(part: str, language: str) -> None:
     for english, other in table_of(language).parts[part].items():
         assert set(PLACE.findall(other)) == set(PLACE.findall(english)), english
-        assert re.search(r"[\u3400-\u9fff]" if language == "zh" else r"[\uac00-\ud7a3]", other) or other in (
-            "Hugging Face Space",
-            "SF",
-        ), english
+        assert re.search(r"[\u3400-\u9fff]" if language == "zh" else r"[\uac00-\ud7a3]", other) or other in SAME, (
+            english
+        )
 
 
 def test_both_tables_have_the_same_keys_in_order() -> None:
