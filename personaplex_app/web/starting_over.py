@@ -7,7 +7,6 @@ anything is touched. The clock of the call goes on, so that nobody talks for eve
 from __future__ import annotations
 
 from personaplex_app.controls import Choices
-from personaplex_app.engine.facade import YOU_STOPPED
 from personaplex_app.errors import InvalidInput
 from personaplex_app.web.desk import FrontDesk
 from personaplex_app.web.talk import Talk
@@ -30,9 +29,10 @@ async def start_over(desk: FrontDesk, talk: Talk, address: str, choices: Choices
         await talk.start_over(desk.engine, choices, voice)
     finally:
         talk.entering = False
+    if talk.ended is not None:  # left while it was prepared
+        desk.engine.leave(talk.session, talk.ended[1])
+        return
     desk.recorder.joined(talk)
     desk.metrics.started_over()
     if talk.meter is not None:
         talk.meter.begin_anew(talk.session.counters)
-    if talk.ended is not None:  # left while it was prepared
-        desk.engine.leave(talk.session, talk.ended[1] or YOU_STOPPED)

@@ -1,6 +1,6 @@
 """How a talk fares, as far as only the server can know: what a step takes, what waits, what was dropped. Pure.
 
-In: a session, the engine's status, the way out where FastRTC has one. Out: the fields of a `health` message.
+In: a session, the engine's step, the way out where FastRTC has one. Out: the fields of a `health` message.
 Must not know: sockets, what the client makes of it.
 """
 
@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from personaplex_app.audio import FRAME_MS
-from personaplex_app.engine.facade import EngineStatus
 from personaplex_app.engine.ports import Stepper
 from personaplex_app.engine.session import Session
 from personaplex_app.web.pacing import PACKET_MS, PacingCounters
@@ -26,12 +25,12 @@ class Outlet:
     counters: PacingCounters
 
 
-def health_of(session: Session, engine: EngineStatus, outlet: Outlet | None) -> dict[str, Any]:
+def health_of(session: Session, step_ms: float, outlet: Outlet | None) -> dict[str, Any]:
     """What waits now, and totals of the talk in frames; `late_ms` is the connection's, None without an outlet."""
     heard, spoken = session.waiting
     counters = session.counters
     return {
-        "step_ms": round(engine.step_ms, 1),
+        "step_ms": round(step_ms, 1),
         "stalled": session.stalled,
         "heard_ms": round(heard * FRAME_MS),
         "spoken_ms": round(spoken * FRAME_MS + (outlet.waiting_ms() if outlet else 0.0)),

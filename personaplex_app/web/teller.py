@@ -156,7 +156,7 @@ class Teller:
         if session.state is SessionState.TALKING and now - self._health_at >= HEALTH_SECONDS:
             self._health_at = now
             outlet = self._talk.outlet if self._talk.path == "webrtc" else None
-            await self._wire.send("health", **health_of(session, self._desk.engine.status, outlet))
+            await self._wire.send("health", **health_of(session, self._desk.engine.step_ms, outlet))
 
     async def _meet(self, session: Session) -> None:
         """A session that the client knows nothing of; where it is not the first, the talk was started over."""

@@ -82,11 +82,11 @@ def test_by_webrtc_what_waits_in_the_connection_counts(engine: Engine) -> None:
             await talking(call, tone(440.0))
             assert call.talk is not None and call.talk.outlet is not None
             await eventually(lambda: call.session.counters.stepped > 10)
-            told = health_of(call.session, engine.status, call.talk.outlet)
+            told = health_of(call.session, engine.step_ms, call.talk.outlet)
             assert told["late_ms"] == 20 * call.handler.pacer.counters.filled_packets
             for _ in range(5):
                 call.track.queue.put_nowait(call.played[0])
-            assert health_of(call.session, engine.status, call.talk.outlet)["spoken_ms"] >= 80
+            assert health_of(call.session, engine.step_ms, call.talk.outlet)["spoken_ms"] >= 80
             await call.stop()
 
     play_out(story)

@@ -16,8 +16,10 @@ from support.front import Caller, Message, level, open_front
 from personaplex_app.audio import FRAME_SAMPLES, Pcm
 from personaplex_app.controls import Choices, SamplingSettings
 from personaplex_app.engine.call_clock import CallLimits
+from personaplex_app.engine.echo import EchoVoice
 from personaplex_app.engine.facade import Engine
 from personaplex_app.errors import InvalidInput, NoCapacity
+from personaplex_app.web.own_voices import OwnVoices
 from personaplex_app.web.starting_over import NOT_YET, start_over
 from personaplex_app.web.talk_socket import NO_TALK
 
@@ -134,6 +136,26 @@ def test_what_is_refused_is_said_and_the_talk_goes_on_as_it_was(engine: Engine) 
             await eventually(lambda: len(tokens) > 5)
             assert tokens[:6] == [1, 2, 3, 4, 5, 6]
             assert "started_over" not in [told["type"] for told in caller.told]
+
+    play_out(story)
+
+
+def test_an_own_voice_is_its_owner_s_alone(engine: Engine) -> None:
+    async def story() -> None:
+        own = OwnVoices()
+        voice = own.keep("bert", EchoVoice(), 5.0).name
+        async with (
+            open_front(engine, own_voices=own) as front,
+            front.caller("anna") as anna,
+            front.caller("bert") as bert,
+        ):
+            await anna.talk(seed="1")
+            await anna.say("start_over", choices={"voice": voice})
+            assert (await anna.next("refused"))["code"] == "unknown_voice"
+            await bert.talk(seed="2")
+            bert.speak(level(0.0))
+            view = await _started_over(bert, voice=voice)
+            assert f"Voice {voice}" in view["applied"]
 
     play_out(story)
 
