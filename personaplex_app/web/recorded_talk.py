@@ -13,7 +13,10 @@ from personaplex_app.audio import FRAME_SECONDS, SAMPLE_RATE_HZ
 from personaplex_app.controls import Choices, SamplingSettings
 from personaplex_app.engine.ports import Stepper
 from personaplex_app.records.captions import SYNTHETIC
+from personaplex_app.records.kept_speech import KeptSpeech
+from personaplex_app.records.transcript import Remark
 from personaplex_app.records.turn_taking import PERSONA, YOU
+from personaplex_app.records.xray import xray
 from personaplex_app.web.recordings import Recorded
 
 VERSION = 1
@@ -33,7 +36,7 @@ def model_of(stepper: Stepper) -> dict[str, Any]:
 
 
 def talk_values(one: Recorded, model: dict[str, Any]) -> dict[str, Any]:
-    """All of it but the sound."""
+    """All of it but the sound and the X-ray."""
     kept = one.words
     return {
         "version": VERSION,
@@ -68,6 +71,14 @@ def talk_values(one: Recorded, model: dict[str, Any]) -> dict[str, Any]:
             for remark in kept.remarks
         ],
     }
+
+
+def xray_values(speech: KeptSpeech, remarks: tuple[Remark, ...]) -> dict[str, Any] | None:
+    """How the two sides talked with each other, as `xray` of docs/protocol.md; None for what is too short.
+
+    It takes a while for a long recording, so call it in a thread.
+    """
+    return xray(speech.turns(), remarks)
 
 
 def _choices(choices: Choices) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from personaplex_app.web.talk import Talk
 SWEEP_AFTER_SECONDS = 1.0  # the end of a recording's time
 NO_COOKIE = "A recording belongs to the browser it was made in: open the page there, and allow its cookie."
 WILL_BEGIN = "Recording begins with the talk."
-BEGUN = "Recording: the sound and words of both sides are kept here for you alone, until an hour after the talk."
+BEGUN = "Recording has begun."
 OVER = "The recording has ended. It is kept for an hour, or until you delete it."
 DELETED = "The recording is deleted; nothing more is recorded."
 
@@ -34,7 +34,8 @@ class Recorder:
         if talk.anonymous:
             raise InvalidInput(NO_COOKIE, code="no_cookie")
         if talk.recorded is None or not talk.recorded.on:
-            self._recordings.check_room(talk.ticket.visitor)
+            if talk.session is not None or not talk.grant:  # one that comes back may have a recording already
+                self._recordings.check_room(talk.ticket.visitor)
             self._end(talk)
             talk.consented, talk.recorded, talk.unrecorded = True, None, ""
             self._begin(talk)
@@ -64,7 +65,7 @@ class Recorder:
         assert talk.session is not None and talk.looking is not None
         before, found = talk.recorded, talk.session.onlookers.find(Recorded)
         if before is not None and before is not found:
-            talk.consented = talk.consented and not before.deleted
+            talk.consented = bool(talk.consented) and not before.deleted
             self._recordings.end(before)
         talk.recorded = None
         if found is not None and found.on:
@@ -73,8 +74,8 @@ class Recorder:
             self._begin(talk)
 
     def _come_back(self, talk: Talk, found: Recorded) -> None:
-        """Whoever takes up another's talk has consented to nothing."""
-        if found.visitor != talk.ticket.visitor or talk.anonymous:
+        """Whoever takes up another's talk has consented to nothing; one's own may have been unticked meanwhile."""
+        if found.visitor != talk.ticket.visitor or talk.anonymous or talk.consented is False:
             self._recordings.end(found)
             return
         talk.consented, talk.recorded = True, found
@@ -101,8 +102,10 @@ class Recorder:
         self._sweep_later()
 
     def view(self, talk: Talk) -> dict[str, Any] | None:
-        """The fields of a `recording` message; None where nothing was ever asked."""
+        """The fields of a `recording` message; None where nothing was ever asked, or the talk may come back."""
         one = talk.recorded
+        if one is not None and one.on and talk.ended is not None and talk.ended[0] == "lost":
+            return None
         if one is None:
             sentence = talk.unrecorded or (WILL_BEGIN if talk.consented else "")
             return _fields(sentence=sentence) if sentence else None

@@ -11,6 +11,7 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
+from anyio import CapacityLimiter, to_thread
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
@@ -22,7 +23,7 @@ from personaplex_app.records.stereo_wav import wav_head
 from personaplex_app.web.doors import Doors
 from personaplex_app.web.health import NOT_KEPT
 from personaplex_app.web.own_voice_routes import METHODS, NO_METHOD
-from personaplex_app.web.recorded_talk import talk_values
+from personaplex_app.web.recorded_talk import talk_values, xray_values
 from personaplex_app.web.recordings import Recorded, Recordings
 
 SOFTWARE = "personaplex_app"
@@ -43,6 +44,7 @@ class RecordingRoutes:
         self._recordings = recordings
         self._doors = doors
         self._model = model
+        self._workers = CapacityLimiter(1)
 
     async def all_own(self, request: Request) -> Response:
         """`GET`: the caller's recordings, and whether any can be made here."""
@@ -71,11 +73,11 @@ class RecordingRoutes:
             if request.method != "GET":
                 return _answer({"error": NO_METHOD}, 405)
             name, _, kind = asked.rpartition(".")
-            return self._file(self._recordings.find(visitor, name if kind in KINDS else asked), kind)
+            return await self._file(self._recordings.find(visitor, name if kind in KINDS else asked), kind)
         except InvalidInput as error:
             return _answer({"error": error.sentence}, NOT_FOUND)
 
-    def _file(self, one: Recorded, kind: str) -> Response:
+    async def _file(self, one: Recorded, kind: str) -> Response:
         if kind not in KINDS:
             raise InvalidInput(f"A recording can be had as {', '.join(KINDS)}.")
         headers = {
@@ -88,11 +90,13 @@ class RecordingRoutes:
             head = wav_head(frames * FRAME_BYTES, COMMENT, SOFTWARE)
             headers["content-length"] = str(len(head) + frames * FRAME_BYTES)
             return StreamingResponse(_wav(head, one, frames), media_type=KINDS[kind], headers=headers)
-        return Response(self._text(one, kind), media_type=KINDS[kind], headers=headers)
+        return Response(await self._text(one, kind), media_type=KINDS[kind], headers=headers)
 
-    def _text(self, one: Recorded, kind: str) -> bytes:
+    async def _text(self, one: Recorded, kind: str) -> bytes:
         if kind == "json":
-            text = json.dumps(talk_values(one, self._model), ensure_ascii=False, indent=1)
+            values = talk_values(one, self._model)
+            values["xray"] = await to_thread.run_sync(xray_values, one.speech, one.words.remarks, limiter=self._workers)
+            text = json.dumps(values, ensure_ascii=False, indent=1)
         else:
             text = (srt if kind == "srt" else vtt)(cues_of(one.words.turns, one.sound.seconds))
         return text.encode("utf-8", "backslashreplace")  # half a letter of a prompt's is written as JSON writes it

@@ -16,6 +16,7 @@ from personaplex_app.controls import Choices
 from personaplex_app.engine.session import Session
 from personaplex_app.engine.talk_so_far import Applied
 from personaplex_app.errors import InvalidInput, NoCapacity
+from personaplex_app.records.kept_speech import KeptSpeech, kept_speech
 from personaplex_app.records.kept_words import KeptWords, kept_words
 from personaplex_app.records.recording import FRAME_BYTES, Recording, Room
 from personaplex_app.records.speech_turns import SpeechTurns
@@ -58,6 +59,7 @@ class Recorded:
     deleted: bool = False
     applied: list[Applied] = field(default_factory=list)
     _words: KeptWords = field(default_factory=KeptWords)
+    _speech: KeptSpeech = field(default_factory=KeptSpeech)
 
     @property
     def on(self) -> bool:
@@ -88,16 +90,23 @@ class Recorded:
         transcript, speech = self.talk.session.transcript, self.talk.speech.speech(YOU)
         return kept_words(transcript, speech, self.sound.first_frame, len(self.sound))
 
+    @property
+    def speech(self) -> KeptSpeech:
+        """Who spoke when in it so far."""
+        if self.talk is None or self.sound.first_frame is None:
+            return self._speech
+        return kept_speech(self.talk.speech, self.sound.first_frame, len(self.sound))
+
     def settle(self) -> None:
         """It is over: of the talk nothing more than this is held."""
-        self._words = self.words
+        self._words, self._speech = self.words, self.speech
         self.sound.on = False
         self.talk = None
 
     def forget(self) -> None:
         """Nothing of it is left."""
         self.sound.erase()
-        self.talk, self._words = None, KeptWords()
+        self.talk, self._words, self._speech = None, KeptWords(), KeptSpeech()
         self.applied.clear()
 
 

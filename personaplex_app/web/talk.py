@@ -38,8 +38,8 @@ class Talk:
         grant: of the talk to resume.
         path: `webrtc` or `socket` once sound flows.
         looking: who looks on at it, once it has a session. outlet: of the WebRTC connection, once there is one.
-        consented: whether its visitor wants it recorded. recorded: the recording, while there is one or one has just
-            ended; unrecorded: why there is none though it was wanted.
+        consented: whether its visitor wants it recorded, None where nothing was said. recorded: the recording, while
+            there is one or one has just ended; unrecorded: why there is none though it was wanted.
         last_packet_at: when sound last came, on the desk's clock. ended: code and sentence.
     """
 
@@ -59,7 +59,7 @@ class Talk:
         self.meter: TalkMeter | None = None
         self.looking: Looking | None = None
         self.outlet: Outlet | None = None
-        self.consented = False
+        self.consented: bool | None = None
         self.recorded: Recorded | None = None
         self.unrecorded = ""
         self.warnings: deque[Notice] = deque(maxlen=8)

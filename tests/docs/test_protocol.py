@@ -40,7 +40,7 @@ def test_what_a_client_may_say_is_what_the_server_knows() -> None:
     named = table("From the client")
     assert list(named) == list(protocol._KNOWN)
     for kind, fields in named.items():
-        value = {"grant": "g", "path": "socket", "choices": {}, "at": 1, "heard": 3, "sdp": "v=0"}
+        value = {"grant": "g", "path": "socket", "choices": {}, "at": 1, "heard": 3, "sdp": "v=0", "on": True}
         text = protocol.say(kind, **{field: value[field] for field in fields})
         assert type(protocol.parse(text)).__name__.lower() == kind.replace("_", "")
 

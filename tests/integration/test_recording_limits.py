@@ -90,6 +90,34 @@ def test_a_talk_that_comes_back_goes_on_in_the_same_recording(engine: Engine) ->
     told(engine, story)
 
 
+@pytest.mark.parametrize("on", [True, False])
+def test_who_comes_back_may_say_anew_whether_it_is_recorded(engine: Engine, on: bool) -> None:
+    recordings = Recordings(most_of_one=1)
+
+    async def story(front: OpenFront) -> None:
+        async with front.caller("anna") as first:
+            await first.talk(seed=0)
+            first.speak(numbered, SPEED)
+            await first.say("record", on=True)
+            begun = await recording(first, least=0.5)
+            grant = [one["grant"] for one in first.told if one["type"] == "talk"][-1]
+            await first.lose()
+        async with front.caller("anna") as second:
+            await second.say("resume", grant=grant)
+            await second.next("admitted")
+            await second.say("record", on=on)
+            await second.say("sound")
+            await second.next("talk", fits=lambda one: one["state"] == "talking")
+            second.speak(numbered, SPEED)
+            before = engine_frames(front)
+            await eventually(lambda: engine_frames(front) > before + 10, what="the talk goes on")
+            assert [one for one in second.told if one["type"] == "refused"] == []
+            one = front.desk.recordings.find("anna", begun["id"])
+            assert one.on is on and (one.sound.seconds > begun["seconds"] + 0.3) is on and len(recordings) == 1
+
+    told(engine, story, recordings=recordings)
+
+
 def test_who_takes_up_another_s_talk_records_nothing(engine: Engine) -> None:
     async def story(front: OpenFront) -> None:
         async with front.caller("anna") as first:

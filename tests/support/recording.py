@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import io
 import weakref
 from collections.abc import Callable
@@ -41,7 +40,6 @@ class TalkativeStepper(ProbeStepper):
 
     @property
     def held(self) -> int:
-        gc.collect()
         return sum(one() is not None for one in self.watched)
 
 

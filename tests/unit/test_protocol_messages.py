@@ -18,6 +18,7 @@ from personaplex_app.web.protocol import (
     Check,
     Message,
     Ping,
+    Record,
     Resume,
     Set,
     Sound,
@@ -28,7 +29,7 @@ from personaplex_app.web.protocol import (
 )
 
 KINDS = list(protocol._KNOWN)
-KNOWN = "ask, answer, sound, set, start_over, resume, stop, ping, check"
+KNOWN = "ask, answer, sound, set, start_over, resume, record, stop, ping, check"
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
@@ -55,6 +56,8 @@ def _refusal(text: str) -> str:
         ('{"type":"start_over"}', StartOver({})),
         ('{"type":"start_over","choices":{"seed":"7"}}', StartOver({"seed": "7"})),
         ('{"type":"resume","grant":"abc","path":"socket"}', Resume("abc")),
+        ('{"type":"record","on":true}', Record(True)),
+        ('{"type":"record","on":false,"more":1}', Record(False)),
         ('{"type":"stop"}', Stop()),
         ('{"type":"ping","at":12.5}', Ping(12.5)),
         ('{"type":"ping"}', Ping(0)),

@@ -131,6 +131,7 @@ class Call {
       said: () => this.transcript.said(message),
       warning: () => this.warn({ ...this.warnings, [message.code]: message.sentence }),
       guard: () => this.takeGuard(message),
+      echo: () => this.transcript.remark({ ...message, number: `echo ${message.number}` }),
       refused: () => this.refused(message),
       lost: () => { this.grant = message.grant; this.comeBack(); },
       ended: () => this.finish(ended(message.sentence)),

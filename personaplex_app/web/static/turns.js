@@ -41,14 +41,14 @@ export class Transcript {
     const follows = box.scrollHeight - box.scrollTop - box.clientHeight < NEAR_END_PX;
     const line = this.lines.get(key) ?? this.insert(key, entry, box);
     line.entry = entry;
-    write(line.element.lastChild, words(entry));
+    grow(line.element.lastChild, words(entry));
     if (follows) box.scrollTop = box.scrollHeight;
     this.showCopy();
   }
 
   insert(key, entry, box) {
-    const element = make("div", { className: `said-line ${entry.who}` }, make("time", { textContent: clock(entry.start) }));
-    if (entry.who === "persona") element.append(make("span", { className: "who", textContent: t("Persona") }));
+    const element = make("div", { className: `said-line ${entry.who}` }, make("time", { textContent: clock(entry.start) }), " ");
+    if (entry.who === "persona") element.append(make("span", { className: "who", textContent: t("Persona") }), " ");
     if (entry.who === "you") element.title = t("Only when you spoke is known: nothing here writes down what you say.");
     element.append(make("span", { className: "said" }));
     const line = { entry, element };
@@ -88,6 +88,13 @@ export class Transcript {
     }
     setTimeout(() => { copy.textContent = t("Copy the transcript"); }, TOLD_MS);
   }
+}
+
+// Adds what is new, so that only that is read aloud.
+function grow(element, text) {
+  const before = element.textContent;
+  if (before && text.startsWith(before)) element.append(text.slice(before.length));
+  else write(element, text);
 }
 
 function words({ who, text, start, end }) {
