@@ -165,7 +165,7 @@ SETTINGS = """() => {
 }"""
 
 
-def test_the_microphone_s_switches_reach_it_and_are_kept(page: Page) -> None:
+def test_the_microphone_s_switches_reach_it_and_are_kept(page: Page, plain_url: str) -> None:
     page.get_by_text("Microphone", exact=True).click()
     boxes = page.locator("#microphone [data-wish]")
     assert [box.is_checked() for box in boxes.all()] == [True] * 3, "as the server starts"
@@ -193,6 +193,9 @@ def test_the_microphone_s_switches_reach_it_and_are_kept(page: Page) -> None:
     wait_for_text(page, "status", "Over the socket. Talking")
     wish = page.evaluate(WISH)
     assert (wish["echoCancellation"], wish["noiseSuppression"], wish["autoGainControl"]) == (False, True, True)
+    page.goto(plain_url)  # another origin, where nothing is kept
+    page.wait_for_selector(READY)
+    assert [box.is_checked() for box in boxes.all()] == [False] * 3, "as --plain-microphone says"
 
 
 def _focused(page: Page) -> str:
