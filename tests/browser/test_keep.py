@@ -31,6 +31,7 @@ GUARD = {
     "second": 4.0,
     "sentence": "It says <b>x</b>.",
 }
+ECHO = {"type": "echo", "number": 0, "action": "began", "second": 7.2, "sentence": "It hears itself."}
 
 
 def kept(page: Page) -> list[dict[str, Any]]:
@@ -85,6 +86,17 @@ def test_a_talk_is_recorded_with_consent_loaded_and_deleted(microphone, plain_ur
         assert kept(page) == [] and page.locator("#keep-list li").count() == 0
         assert page.evaluate("(id) => fetch(`recordings/${id}.wav`).then((answer) => answer.status)", one["id"]) == 404
 
+        start_call(page)
+        page.locator("#keep-live").wait_for()
+        (other,) = kept(page)
+        assert other["on"] and other["id"] != one["id"], "the consent holds: another talk, another recording"
+        consent.uncheck()
+        page.locator("#keep-live").wait_for(state="hidden")
+        wait_for_text(page, "keep-told", "The recording has ended.")
+        page.locator("#keep-list").get_by_role("button", name="Delete").click()
+        wait_for_text(page, "keep-told", "is deleted")
+        assert kept(page) == [] and "Talking" in text_of(page, "status")
+
 
 def test_the_words_alone_are_written_by_the_browser_as_the_server_would(microphone, echo_url, tmp_path) -> None:
     with browser_page(echo_url, microphone(speak("Hello."))) as page:
@@ -95,7 +107,9 @@ def test_the_words_alone_are_written_by_the_browser_as_the_server_would(micropho
         take(page, type="guard", **GUARD)
         lines = page.locator("#transcript .said-line")
         assert lines.all_inner_texts()[:2] == ["0:00 Persona Thank you for <i>calling</i>.", "0:02 You spoke, 3 s"]
-        assert lines.nth(2).inner_text() == "0:04 It says <b>x</b>." and lines.count() == 4
+        take(page, **ECHO)
+        assert lines.nth(2).inner_text() == "0:04 It says <b>x</b>." and lines.count() == 5
+        assert lines.nth(4).inner_text() == "0:07 It hears itself."
         assert "nothing here writes down" in lines.nth(1).get_attribute("title")
         take(page, type="said", **{**SAID[2], "text": "word " * 200})
         top = "document.getElementById('transcript').scrollTop"
@@ -113,7 +127,14 @@ def test_the_words_alone_are_written_by_the_browser_as_the_server_would(micropho
         assert (
             text.startswith(SYNTHETIC) and "0:00 Persona: Thank you for <i>calling</i>.\n0:02 (You spoke, 3 s)" in text
         )
+        page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        page.locator("#copy-transcript").click()
+        wait_for_text(page, "copy-transcript", "Copied")
+        copied = page.evaluate("() => navigator.clipboard.readText()")
+        assert copied.startswith(
+            "0:00 Persona: Thank you for <i>calling</i>.\n0:02 (You spoke, 3 s)\n0:04 (It says <b>x</b>.)"
+        )
         talk = json.loads(loaded(page, "JSON", tmp_path).read_text(encoding="utf-8"))
         assert talk["synthetic"] and [turn["start"] for turn in talk["turns"]] == [0.4, 2.4, 5.2]
-        assert talk["remarks"] == [{"sentence": "It says <b>x</b>.", "start": 4.0}]
+        assert [remark["sentence"] for remark in talk["remarks"]] == [GUARD["sentence"], ECHO["sentence"]]
         assert kept(page) == []
