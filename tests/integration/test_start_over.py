@@ -304,6 +304,37 @@ def test_who_leaves_while_it_is_prepared_leaves_nothing_behind(door: Door, how: 
         play_out(lambda: story(engine))
 
 
+@pytest.mark.parametrize("how", ["stop", "lose"])
+def test_who_leaves_in_the_moment_it_begins_leaves_nothing_behind(
+    door: Door, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story(engine: Engine) -> None:
+        async with open_desk(engine) as desk:
+            call = Call(desk)
+            await talking(call)
+            loop, begin = asyncio.get_running_loop(), engine.start_over
+
+            async def leave() -> None:
+                assert call.talk is not None
+                getattr(desk, how)(call.talk)
+
+            def begun(*args: Any) -> Any:
+                fresh = begin(*args)
+                asyncio.run_coroutine_threadsafe(leave(), loop).result(5)
+                return fresh
+
+            monkeypatch.setattr(engine, "start_over", begun)
+            assert call.talk is not None
+            await start_over(desk, call.talk, "somewhere", ANEW)
+            await slot_free(desk)
+            assert call.talk.ended is not None and is_over(call.session) and engine.parked.count == 0
+            assert b"talks_started_over_total 0.0" in desk.metrics.render()[0]
+            await call.stop()
+
+    with Engine(door) as engine:
+        play_out(lambda: story(engine))
+
+
 def test_a_full_house_of_starts_is_told_at_the_desk(door: Door) -> None:
     async def story(engine: Engine) -> None:
         async with open_desk(engine) as desk:
