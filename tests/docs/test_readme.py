@@ -40,7 +40,7 @@ def _modules_of_the_tree() -> set[Path]:
     return found
 
 
-@pytest.mark.parametrize("name", sorted(set(re.findall(r"[\w/-]+\.(?:txt|lock|md)", TREE))))
+@pytest.mark.parametrize("name", sorted(set(re.findall(r"[\w./-]+\.(?:txt|lock|md)", TREE))))
 def test_the_tree_names_what_is_there(name: str) -> None:
     assert (ROOT / name).is_file()
 
