@@ -25,7 +25,7 @@ LOWEST_DB = -99.0
 REST_FRAMES = 3
 DOUBT_FRAMES = 1  # so long it may take until a detector finds speech again
 PAUSE_FRAMES = 1  # after a longer one it is asked at once
-MOST_BACK = 3
+MOST_BACK = 6  # a detector needs up to so many frames to be sure
 
 
 class Detector(Protocol):

@@ -17,7 +17,7 @@ from personaplex_app.records.turn_taking import PERSONA, SHORTEST_FRAMES, YOU
 
 PAUSE_FRAMES = 13  # 1.04 s: longer than a breath between two sentences, shorter than waiting for an answer
 WORD_FRAMES = 38  # 3 s: letters that come so late are no rest of a word any more
-MOST_BACK_FRAMES = 3  # that may turn out to be speech afterwards
+MOST_BACK_FRAMES = 6  # that may turn out to be speech afterwards
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,10 @@ from support.decisions import NO, YES, scripted
 from support.speech import pause, speak
 
 from personaplex_app.audio import FRAME_SAMPLES, FRAME_SECONDS, Pcm, silence
-from personaplex_app.records.speech_gate import Decision, SpeechGate
+from personaplex_app.records.speech_gate import MOST_BACK, Decision, SpeechGate
 from personaplex_app.records.speech_turns import SpeechTurns, Turn
 from personaplex_app.records.turn_taking import PERSONA, YOU
+from personaplex_app.records.turns import MOST_BACK_FRAMES
 from personaplex_app.speech_detector import SpeechDetector
 
 
@@ -52,6 +53,32 @@ def test_what_was_found_late_began_earlier() -> None:
         turns.decided(YOU, index, decision)
     assert turns.speech(YOU).tolist() == [False, True, True, True, True]
     assert turns.since(YOU) == 0.08
+    assert MOST_BACK_FRAMES >= MOST_BACK  # those who follow the decisions look back so far
+
+
+class Slow:
+    """A detector that is sure late."""
+
+    def __init__(self, sure_after: int) -> None:
+        self._sure_after = sure_after
+
+    def heard(self, pcm: Pcm) -> bool:
+        self._sure_after -= 1
+        return self._sure_after < 0
+
+    def forget(self) -> None:
+        """Goes on."""
+
+
+def test_a_detector_that_is_sure_late_is_right_for_the_frames_before() -> None:
+    turns = SpeechTurns(Slow(4))
+    loud = np.full(FRAME_SAMPLES, 0.1, dtype=np.float32)
+    for index, frame in enumerate([silence(), silence(), loud, loud, loud]):
+        turns.saw(index, frame, silence())
+    assert not turns.speaks(YOU)
+    for index in range(5, 8):
+        turns.saw(index, loud, silence())
+    assert turns.since(YOU) == 0.16
 
 
 def test_frames_that_are_missing_are_silent_and_a_talk_that_starts_over_begins_anew() -> None:
