@@ -6,6 +6,7 @@ Must not know: what a step does. Exit code 0: all is done; 3: time is up, call a
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -60,8 +61,11 @@ def main(arguments: list[str] | None = None) -> None:
     options.add_argument("--steps", nargs="+", choices=STEPS, default=list(STEPS))
     options.add_argument("--parts", type=Path, default=None, help="where the package is to lie in parts")
     options.add_argument("--families", nargs="+", default=None, help="of voices, for the speech")
+    options.add_argument("--packs", type=Path, default=None, help="shelves of speech made elsewhere, FAMILY/NAME.*")
     chosen = options.parse_args(arguments)
     places, began, code = Places(chosen.work), time.time(), 0
+    if chosen.packs is not None and not places.speech.exists():
+        shutil.copytree(chosen.packs, places.speech)
     for step in chosen.steps:
         if is_done(step, places):
             continue

@@ -24,8 +24,8 @@ class CodecSizes:
     heads: int = 6
     layers: int = 2
     code_width: int = 64
-    batch: int = 96
-    frames: int = 48
+    batch: int = 72
+    frames: int = 64
     seconds: float = 330.0
     rate: float = 8e-4
     decoder_batch: int = 48
@@ -73,7 +73,8 @@ class Sizes:
 
     Attributes:
         renderings: how often each sentence is said, by family of voices. most_utterances: of a family.
-        tracks, track_frames: user streams that are encoded whole, and how long each is.
+        tracks, track_frames: user streams that are encoded whole, at most, and how long each is.
+        least_tracks: so many are made even where `track_seconds` are over.
     """
 
     name: str
@@ -81,7 +82,9 @@ class Sizes:
     text_card: int = 1000
     renderings: dict[str, int] = field(default_factory=dict)
     most_utterances: int | None = None
-    tracks: int = 6000
+    tracks: int = 12_000
+    least_tracks: int = 2400
+    track_seconds: float = 120.0
     track_frames: int = 3000
     track_batch: int = 12
     codec: CodecSizes = CodecSizes()
@@ -95,6 +98,7 @@ TOY = Sizes(
     renderings={"agents": 1, "hibari": 1, "kokoro": 1, "flite": 1, "espeak": 1},
     most_utterances=24,
     tracks=6,
+    least_tracks=6,
     track_frames=160,
     track_batch=3,
     codec=CodecSizes(

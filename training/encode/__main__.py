@@ -43,6 +43,7 @@ LEAD_FRAMES = 36  # of silence before an agent's sentence: Mimi's past is 32
 TAIL_FRAMES = 2
 AGENTS_TOGETHER = 64
 UNKNOWN_FRAMES = 25  # of a sentence that no agent says
+NOTED_EVERY_SHELVES = 20
 
 
 @torch.inference_mode()
@@ -159,7 +160,11 @@ def _encode_tracks(
     journal: Journal,
 ) -> None:
     maker, encoder = track_maker(bank, read_agents(places.codes)), TrackEncoder(bank, mimi, device)
+    began = journal.seconds
     for number in range(-(-sizes.tracks // sizes.track_batch)):
+        enough = number * sizes.track_batch >= sizes.least_tracks
+        if enough and journal.seconds - began > sizes.track_seconds:
+            break
         name = tracks_name(places.codes, number)
         if name.with_suffix(".jsonl").exists():
             continue
@@ -170,7 +175,7 @@ def _encode_tracks(
         rng = Random(f"tracks-{sizes.seed}-{number}")
         tracks = [maker.draw(rng, sizes.track_frames) for _ in range(sizes.track_batch)]
         write_tracks(name, encoder.encode(tracks), tracks)
-        if number % 20 == 0:
+        if number % NOTED_EVERY_SHELVES == 0:
             journal.note("tracks", shelves=number + 1, turns=sum(len(track.turns) for track in tracks))
     places.done("encode").write_text("", encoding="utf-8")
 

@@ -64,6 +64,10 @@ class Assembler:
         self._rng = Random(seed)
         self._words: dict[str, list[int]] = {}
 
+    def reseed(self, seed: int) -> None:
+        """Other talks from now on."""
+        self._rng = Random(seed)
+
     def draw(self, positions: int) -> Talk:
         """A talk of so many frames, prompt included."""
         number = self._rng.randrange(len(self._tracks))
@@ -86,10 +90,15 @@ class Assembler:
         room = track.frames - shown
         if room <= 0 or self._rng.random() < FROM_THE_START:
             return 0
-        starts = [turn.start for turn in track.turns if turn.start < room]
-        if not starts:
+        choices = [
+            (before.end, turn.start)
+            for before, turn in zip(track.turns, track.turns[1:], strict=False)
+            if turn.start < room and turn.intent != "repeat"  # of what would have been said before
+        ]
+        if not choices:
             return 0
-        return max(0, self._rng.choice(starts) - self._rng.randint(*BEFORE_A_TURN))
+        earliest, start = self._rng.choice(choices)
+        return max(earliest, start - self._rng.randint(*BEFORE_A_TURN))
 
     def _side(self, voice: str) -> AgentSide:
         texts = self._by_voice[voice]

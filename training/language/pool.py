@@ -42,8 +42,8 @@ def draw_many(maker: Assembler, positions: int, count: int) -> Arrays:
     return tokens, numbers[:, 0], numbers[:, 1], speaking
 
 
-def _work(codes: Path, tokenizer: Path, seed: int, wanted: Any, made: Any) -> None:
-    maker = assembler(codes, tokenizer, seed)
+def _work(maker: Assembler, seed: int, wanted: Any, made: Any) -> None:
+    maker.reseed(seed)
     while True:
         positions = int(wanted.value)
         made.put((positions, draw_many(maker, positions, max(1, MADE_TOGETHER // positions))))
@@ -56,11 +56,11 @@ class TalkPool:
         self._device, self._room, self._rng = torch.device("cpu"), room, Random(seed)
         self._positions, self._next, self._held = 0, 0, 0
         self._store: list[torch.Tensor] = []
-        self._own = assembler(codes, tokenizer, seed) if workers == 0 else None
+        self._own = assembler(codes, tokenizer, seed)  # the processes share its shelves with this one
         context = multiprocessing.get_context("fork")
         self._wanted, self._made = context.Value("l", 0), context.Queue(2 * workers + 2)
-        places = [(codes, tokenizer, seed + 1 + number, self._wanted, self._made) for number in range(workers)]
-        self._workers = [context.Process(target=_work, args=each, daemon=True) for each in places]
+        given = [(self._own, seed + 1 + number, self._wanted, self._made) for number in range(workers)]
+        self._workers = [context.Process(target=_work, args=each, daemon=True) for each in given]
         self.received = 0
 
     def prefer(self, positions: int, batch: int) -> None:
@@ -83,7 +83,7 @@ class TalkPool:
 
     def refill(self, *, wait: bool = False) -> None:
         """Takes in what was made meanwhile, over the oldest talks."""
-        if self._own is not None:
+        if not self._workers:
             self._take(draw_many(self._own, self._positions, 4))
             return
         while True:

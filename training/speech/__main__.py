@@ -21,7 +21,8 @@ from training.speech import kokoro_voice, plain_voices
 from training.speech.orders import FAMILIES, Order, fulfil, orders
 from training.speech.shelf import Said, write_shelf
 
-TOGETHER = 64  # utterances a shelf that travels; others are a hundred times longer
+TOGETHER = {"kokoro": 64}  # utterances a shelf: a slow family is kept often
+OTHERS_TOGETHER = 4096
 
 
 def _is_here(family: str, kokoro_voices: Path) -> bool:
@@ -62,7 +63,7 @@ def main(arguments: list[str] | None = None) -> None:
                 continue
             renderings = chosen.renderings or sizes.renderings[family]
             wanted = orders(family, renderings, sizes.seed, chosen.kokoro_voices)[: sizes.most_utterances]
-            for name, part in _shelves(family, wanted, TOGETHER if chosen.packed else 100 * TOGETHER):
+            for name, part in _shelves(family, wanted, TOGETHER.get(family, OTHERS_TOGETHER)):
                 if (places.speech / family / f"{name}.jsonl").exists():
                     continue
                 if chosen.seconds is not None and journal.seconds > chosen.seconds:
