@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from typing import Any
 
 from playwright.sync_api import Page, expect
 from support.browser import wait_for_text
+
+from personaplex_app.web.call_view import standing
 
 TOLD = """() => {
   window.__windows = [];
@@ -46,9 +49,9 @@ def test_the_gauge_tells_what_the_prompt_takes_and_counts_down(visit) -> None:
     bar = page.locator("#gauge-bar")
     assert int(bar.get_attribute("aria-valuenow") or 0) >= round(100 * window["prompt"] / 3000)
     assert words in (bar.get_attribute("aria-valuetext") or "")
-    talks = page.evaluate("() => window.__windows.length")
-    page.wait_for_function("() => document.getElementById('talk-time').textContent >= '0:04'")
-    assert page.evaluate("() => window.__windows.length") - talks <= 4, "no message a frame for it"
+    page.wait_for_function("() => document.getElementById('talk-time').textContent >= '0:03'")
+    views = [standing(view) for view in page.evaluate("() => window.__windows")]
+    assert all(one != other for one, other in itertools.pairwise(views)), "no message for a frame alone"
     page.locator("#talk-button").click()
     _assert_each_end_of_a_window_is_told(page)
 
