@@ -58,7 +58,7 @@ export function rows({ you, persona }) {
     [t("Interrupted the other"), ...of((side) => String(side.interruptions))],
     [t("The other gave way"), ...of((side) => String(side.other_yielded))],
     [t("Listening sounds"), ...of((side) => String(side.backchannels))],
-    [t("Loudness"), ...of((side) => (side.loudness_dbfs === null ? "–" : `${tenths(side.loudness_dbfs)} dBFS`))],
+    [t("Loudness"), ...of((side) => (side.loudness_dbfs === null ? "–" : t("{level} dBFS", { level: tenths(side.loudness_dbfs) })))],
   ];
 }
 
