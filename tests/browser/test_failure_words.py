@@ -62,41 +62,13 @@ SEEN = """() => {
   return found;
 }"""
 # Names, units and what is the same in every language.
-NAMES = {
-    "personaplex_app",
-    "WebRTC",
-    "TURN",
-    "over",
-    "top",
-    "k",
-    "ms",
-    "dB",
-    "GPU",
-    "NATF",
-    "none",
-    "Enter",
-    "M",
-    "Ctrl",
-    "C",
-}
-NAMES |= {
-    "wav",
-    "mp3",
-    "flac",
-    "m4a",
-    "ogg",
-    "KB",
-    "MB",
-    "JSON",
-    "VTT",
-    "SRT",
-    "WAV",
-    "Harbour",
-    "Bank",
-    "bank",
-    "Daniel",
-    "Moreno",
-}
+NAMES = set(
+    re.findall(
+        r"\w+",
+        """personaplex_app WebRTC TURN over top k ms dB dBFS GPU NATF none Enter M Ctrl C KB MB SF
+  Harbour Bank bank Daniel Moreno wav mp3 flac m4a ogg WAV JSON SVG VTT SRT""",
+    )
+)
 
 
 def said(language: str, english: str, part: str = "page", **values: str) -> str:
@@ -169,8 +141,25 @@ def _over(page: Page) -> None:
 def _assert_no_english(page: Page) -> None:
     texts = page.evaluate(SEEN)
     assert len(texts) > 40
-    left = {text for text in texts if set(re.findall(r"[A-Za-z][A-Za-z0-9_]*", text)) - NAMES}
-    assert not left, "\n".join(sorted(left))
+    assert not _english(texts), "\n".join(sorted(_english(texts)))
+
+
+def _english(texts: list[str]) -> set[str]:
+    return {text for text in texts if set(re.findall(r"[A-Za-z][A-Za-z0-9_]*", text)) - NAMES}
+
+
+def _in_other_words(page: Page) -> Page:
+    """Chooses Korean and Chinese again: the page keeps the choice, the chosen card and what was written."""
+    page.locator(".card").nth(1).click()
+    page.locator("#prompt textarea").fill("You enjoy having a good conversation. You keep bees.")
+    for language in ("ko", "zh"):
+        page.locator(f"#languages [data-language={language}]").click()
+        page.wait_for_function("(language) => window.personaplexLanguage === language", arg=language)
+        page.wait_for_selector(READY)
+        page.wait_for_function("window.personaplex.values.prompt.endsWith('You keep bees.')")
+        assert page.locator(".card").nth(1).get_attribute("aria-pressed") == "true"
+        assert page.locator("#talk-button").inner_text() == said(language, "Talk")
+    return page
 
 
 @pytest.mark.parametrize("language", LOCALES)
@@ -220,11 +209,12 @@ def test_a_talk_in_chinese_is_chinese_from_beginning_to_end(browser: Browser, ur
     page.evaluate("for (const details of document.querySelectorAll('details')) details.open = true")
     page.locator("#own-told").wait_for()
     _assert_no_english(page)
+    page = _in_other_words(page)
     other = _open(_context(browser, "ko", "microphone"), url)
     _talk(page)
     _assert_no_english(page)
     other.locator("#talk-button").click()
-    _reads(other, said("ko", "{words}", "none", words="대기 순서는 1번째이며"))
+    _reads(other, "대기 순서는 1번째이며")
     silent = "Nothing is heard from your microphone. See that it is not switched off, and that the browser uses "
     _reads(page, said("zh", f"{silent}the right one."), "#warning")
     _assert_no_english(page)
@@ -235,6 +225,26 @@ def test_a_talk_in_chinese_is_chinese_from_beginning_to_end(browser: Browser, ur
     _assert_no_english(other)
     other.context.close()
     page.context.close()
+
+
+def test_nobody_sees_english_first_and_nobody_waits_in_english(browser: Browser, url: str) -> None:
+    page = _context(browser, "ko").new_page()
+    held: list[Any] = []
+    page.route("**/locales/*.json", lambda route: held.append(route))
+    page.goto(url)
+    page.wait_for_selector("#ask", state="attached")
+    page.wait_for_function("document.querySelector('#masthead')?.innerText.length > 20")
+    assert not page.locator("#talk-button").is_visible() and not _english(page.evaluate(SEEN))
+    held[0].continue_()
+    expect(page.locator("#talk-button")).to_have_text(said("ko", "Talk"))
+    page.context.close()
+    english = _context(browser, "en").new_page()
+    asked: list[str] = []
+    english.on("request", lambda request: asked.append(request.url))
+    english.goto(url)
+    english.wait_for_selector(READY)
+    assert asked and not any("locales" in one for one in asked)
+    english.context.close()
 
 
 def test_what_breaks_in_a_talk_is_told_and_the_talk_goes_on_where_it_can(

@@ -39,6 +39,7 @@ export function choose(chosen) {
   } catch {
     return; // nothing can be kept: the page stays as the browser wishes it
   }
+  document.dispatchEvent(new Event("personaplex-reload")); // whoever holds something keeps it now
   location.reload();
 }
 

@@ -18,6 +18,7 @@ import { kept, onKeptElsewhere } from "./yours.js";
 const LOOK_MS = 50;
 const STARTS_MS = 10_000;
 const AGAIN_MS = 5_000;
+const HELD = "personaplex-held"; // over a reload: {key of the card, values of the boxes}
 
 const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
@@ -33,6 +34,7 @@ class Library {
     this.coach = new Coach({ onPrompt: (prompt) => this.writePrompt(prompt) });
     onKeptElsewhere(() => this.showCards());
     window.addEventListener("hashchange", () => this.openLink());
+    document.addEventListener("personaplex-reload", () => this.hold());
   }
 
   // The library's personas; the page works without them until they come.
@@ -114,6 +116,28 @@ class Library {
     });
   }
 
+  // Another language was chosen: what the boxes hold comes back after it.
+  hold() {
+    try {
+      sessionStorage.setItem(HELD, JSON.stringify({ key: this.choice.current?.key ?? "", held: values() }));
+    } catch {
+      // nothing can be kept here
+    }
+  }
+
+  async takeUp() {
+    try {
+      const { key, held } = JSON.parse(sessionStorage.getItem(HELD) ?? "{}");
+      sessionStorage.removeItem(HELD);
+      if (!held) return;
+      const entry = this.entries.find((one) => one.key === key);
+      if (entry) this.choice.name(entry);
+      await fill(held);
+    } catch {
+      // the page is as it is after any reload
+    }
+  }
+
   async guest(fragment) {
     const { seed, ...held } = await personaIn(fragment);
     const { persona } = await post("library/check", { id: slug(held.title), ...portable(held) });
@@ -148,5 +172,6 @@ const library = new Library();
 await library.ownVoice.refresh();
 await library.load();
 await library.openLink();
+await library.takeUp();
 document.documentElement.dataset.library = "ready"; // for those who drive the page by a script
 library.watchStarts();
