@@ -6,6 +6,8 @@ Must not know: what a step does. Exit code 0: all is done; 3: time is up, call a
 
 from __future__ import annotations
 
+import argparse
+import math
 import shutil
 import subprocess
 import sys
@@ -14,11 +16,13 @@ import time
 from pathlib import Path
 
 from training.places import Places, parser
+from training.sizes import size
 
 STEPS = ("world", "speech", "codec", "encode", "language", "decoder", "package")
 LEAST_SECONDS = 15.0  # a step is not begun with less left
 SLACK_SECONDS = 20.0  # what a step may need to write its state and end
 PART_BYTES = 15 * 2**20
+Process = subprocess.Popen[bytes]
 AGAIN = 3
 
 
@@ -42,6 +46,13 @@ def run_step(step: str, arguments: list[str], seconds: float | None) -> int:
     return subprocess.run(command, check=False).returncode
 
 
+def begin_beside(families: list[str], arguments: list[str], kokoro_voices: Path, seconds: float) -> Process:
+    """More speech, said on the idle cores while the codec trains on the GPU; the codes are made of it afterwards."""
+    command = [sys.executable, "-m", "training.speech", *arguments, "--families", *families]
+    command += ["--kokoro-voices", str(kokoro_voices), "--seconds", f"{seconds:.0f}"]
+    return subprocess.Popen(command)
+
+
 def write_parts(places: Places, folder: Path) -> None:
     """Package and logs as one archive, cut into parts of 15 MiB; `cat package.tar.* | tar x` joins them."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -56,30 +67,48 @@ def write_parts(places: Places, folder: Path) -> None:
         (folder / f"package.tar.{number}").write_bytes(data[first : first + PART_BYTES])
 
 
-def main(arguments: list[str] | None = None) -> None:
-    options = parser(__doc__)
-    options.add_argument("--steps", nargs="+", choices=STEPS, default=list(STEPS))
-    options.add_argument("--parts", type=Path, default=None, help="where the package is to lie in parts")
-    options.add_argument("--families", nargs="+", default=None, help="of voices, for the speech")
-    options.add_argument("--packs", type=Path, default=None, help="shelves of speech made elsewhere, FAMILY/NAME.*")
-    chosen = options.parse_args(arguments)
-    places, began, code = Places(chosen.work), time.time(), 0
-    if chosen.packs is not None and not places.speech.exists():
-        shutil.copytree(chosen.packs, places.speech)
+def run_one(step: str, chosen: argparse.Namespace, places: Places, left: float | None) -> int:
+    """One step, and what goes on beside it; 3 where it has more to do."""
+    arguments = ["--work", str(chosen.work), "--size", chosen.size]
+    beside = None
+    if step == "codec" and chosen.beside:
+        seconds = min(left or math.inf, size(chosen.size).codec.seconds)
+        beside = begin_beside(chosen.beside, arguments, chosen.kokoro_voices, seconds)
+    own = ["--families", *chosen.families] if step == "speech" and chosen.families else []
+    code = run_step(step, arguments + own, left)
+    if beside is not None:
+        code = beside.wait() or code
+    return AGAIN if code == 0 and not is_done(step, places) else code
+
+
+def run_all(chosen: argparse.Namespace, places: Places) -> int:
+    """The steps that are not done, until one fails or the time is up."""
+    began = time.time()
     for step in chosen.steps:
         if is_done(step, places):
             continue
         left = None if chosen.seconds is None else chosen.seconds - SLACK_SECONDS - (time.time() - began)
         if left is not None and left < LEAST_SECONDS:
-            code = AGAIN
-            break
-        arguments = ["--work", str(chosen.work), "--size", chosen.size]
-        arguments += ["--families", *chosen.families] if step == "speech" and chosen.families else []
-        code = run_step(step, arguments, left)
-        if code == 0 and not is_done(step, places):
-            code = AGAIN
+            return AGAIN
+        code = run_one(step, chosen, places, left)
         if code:
-            break
+            return code
+    return 0
+
+
+def main(arguments: list[str] | None = None) -> None:
+    options = parser(__doc__)
+    options.add_argument("--steps", nargs="+", choices=STEPS, default=list(STEPS))
+    options.add_argument("--parts", type=Path, default=None, help="where the package is to lie in parts")
+    options.add_argument("--families", nargs="+", default=None, help="of voices, for the speech")
+    options.add_argument("--beside", nargs="+", default=None, help="families to be said while the codec trains")
+    options.add_argument("--kokoro-voices", type=Path, default=Path("kokoro-js/package/voices"))
+    options.add_argument("--packs", type=Path, default=None, help="shelves of speech made elsewhere, FAMILY/NAME.*")
+    chosen = options.parse_args(arguments)
+    places = Places(chosen.work)
+    if chosen.packs is not None and not places.speech.exists():
+        shutil.copytree(chosen.packs, places.speech)
+    code = run_all(chosen, places)
     if chosen.parts is not None:
         write_parts(places, chosen.parts)
     sys.exit(code)
