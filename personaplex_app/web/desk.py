@@ -77,6 +77,7 @@ class FrontDesk:
         self.recorder = Recorder(self.recordings)
         self._admission = Admission(engine.status.slots, self._free, time.monotonic, limits)
         self._talks: dict[str, Talk] = {}
+        self.telling = 0  # clients who are being told of their talk, until they know its end
         self._joining = 0
         self._returns: dict[str, int] = {}
         self._draining = ""

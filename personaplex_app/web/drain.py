@@ -23,6 +23,7 @@ log = logging.getLogger(__name__)
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 LOOK_SECONDS = 0.1
+TOLD_SECONDS = 0.02
 STUCK_SECONDS = 5.0  # an event loop that is so much later than the time it was given will not come back
 FORCED_EXIT_CODE = 128  # and the signal's number, as shells have it
 UNUSED_EXIT_CODES = {signal.SIGTERM: 0, signal.SIGINT: 130}  # of a process that nobody has come to yet
@@ -43,6 +44,16 @@ class Desk(Protocol):
 
     def drain(self, sentence: str, seconds: float) -> None:
         """Lets nobody in any more; tells those who wait, and those who talk how long they have."""
+
+
+class Telling(Protocol):
+    """How many clients are being told of their talk, its end included."""
+
+    @property
+    def status(self) -> DeskStatus: ...
+
+    @property
+    def telling(self) -> int: ...
 
 
 def end_on_sigterm() -> None:
@@ -100,6 +111,14 @@ async def until_quiet(desk: Desk, seconds: float) -> bool:
     while desk.status.talking and loop.time() < until:
         await asyncio.sleep(LOOK_SECONDS)
     return not desk.status.talking
+
+
+async def until_told(desk: Telling, seconds: float) -> None:
+    """Waits until everybody whose talk is over was told so, for `seconds` at most: some clients do not read."""
+    loop = asyncio.get_running_loop()
+    until = loop.time() + seconds
+    while (desk.status.talking or desk.telling) and loop.time() < until:
+        await asyncio.sleep(TOLD_SECONDS)
 
 
 def serve_until_told(

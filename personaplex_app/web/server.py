@@ -37,7 +37,7 @@ from personaplex_app.web.catalogue import (
     preview_note_of,
     speed_words,
 )
-from personaplex_app.web.drain import serve_until_told, until_quiet
+from personaplex_app.web.drain import serve_until_told, until_told
 from personaplex_app.web.front import Front, build_front
 from personaplex_app.web.health import Health, health_routes
 from personaplex_app.web.listening import ThreadedServer
@@ -203,7 +203,7 @@ def _close(front: Front, engine: Engine, loop: asyncio.AbstractEventLoop) -> Non
     """Ends the talks that are left, lets them hear of it, then closes the server."""
     _end_within(CLOSE_SECONDS)
     engine.stop()
-    told = asyncio.run_coroutine_threadsafe(until_quiet(front.desk, LAST_WORDS_SECONDS), loop)
+    told = asyncio.run_coroutine_threadsafe(until_told(front.desk, LAST_WORDS_SECONDS), loop)
     with contextlib.suppress(TimeoutError):
         told.result(LAST_WORDS_SECONDS + 1)
     front.page.close(verbose=False)

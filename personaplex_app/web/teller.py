@@ -66,6 +66,7 @@ class Teller:
     async def run(self) -> None:
         """Until the talk is over or the socket gone."""
         changed = self._talk.listen()
+        self._desk.telling += 1
         try:
             while True:
                 changed.clear()
@@ -86,6 +87,7 @@ class Teller:
                 with contextlib.suppress(WebSocketDisconnect):
                     await self._tell_end(*self._talk.ended)
         finally:
+            self._desk.telling -= 1
             self._talk.unlisten(changed)
 
     async def _wait(self, changed: asyncio.Event) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from personaplex_app.web import drain
-from personaplex_app.web.drain import closing_sentence, ending_at_once, see_out, serve_until_told
+from personaplex_app.web.drain import closing_sentence, ending_at_once, see_out, serve_until_told, until_told
 
 
 @dataclass
@@ -29,6 +29,7 @@ class FakeDesk:
     """Counts talks, and takes note of what it was told, on which thread."""
 
     status: FakeStatus = field(default_factory=FakeStatus)
+    telling: int = 0
     told: list[tuple[str, float]] = field(default_factory=list)
     threads: list[str] = field(default_factory=list)
 
@@ -169,3 +170,17 @@ def test_other_signals_end_nothing() -> None:
     finally:
         signal.signal(signal.SIGUSR1, before)
     assert left == []
+
+
+def test_the_last_words_are_waited_for_and_who_does_not_read_them_is_not() -> None:
+    async def story() -> None:
+        desk = FakeDesk(telling=1)
+        waiting = asyncio.create_task(until_told(desk, 20.0))
+        await asyncio.sleep(0.1)
+        assert not waiting.done(), "no talk is left, but somebody does not know yet"
+        desk.telling = 0
+        await asyncio.wait_for(waiting, 10)
+        desk.telling = 1
+        await asyncio.wait_for(until_told(desk, 0.1), 10)
+
+    asyncio.run(story())
