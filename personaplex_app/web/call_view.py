@@ -75,8 +75,8 @@ def status_words(session: Session) -> str:
     if session.stalled:
         return "Talking, but the engine has not answered for a moment ..."
     if session.slow:
-        dropped = session.counters.heard_dropped
-        return f"Talking, but slower than real time here: {dropped} frames of what you said were dropped."
+        seconds = session.counters.heard_dropped * FRAME_SECONDS
+        return f"Talking, but slower than real time here: {seconds:.1f} s of what you said was dropped."
     return "Talking. Speak whenever you like."
 
 

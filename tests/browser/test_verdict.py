@@ -21,6 +21,7 @@ WELL = {
     "round_trip_ms": 30.0,
     "given": 1.0,
     "unheard": 0.0,
+    "overrun": 0.0,
     "made": 1.0,
     "gaps": 0.0,
     "silent_ms": 500.0,
@@ -78,6 +79,19 @@ def judged(page: Page, before: dict[str, Any] | None = None, **figures: Any) -> 
         # What follows from a slow engine is not blamed on the network, nor the other way round.
         ({"step_ms": 120.0, "made": 0.66, "gaps": 0.3, "unheard": 0.1}, "gpu", "slow"),
         ({"lost_up": 0.2, "made": 0.7, "unheard": 0.3, "gaps": 0.3}, "network", "loss"),
+        # A busy server whose step is short enough most of the time: it leaves out what came, on a wire that is well.
+        ({"step_ms": 63.0, "overrun": 0.28, "made": 0.72}, "gpu", "behind"),
+        ({"step_ms": 72.0, "overrun": 0.28, "made": 0.75, "unheard": 0.3, "gaps": 0.2}, "gpu", "behind"),
+        ({"step_ms": 20.0, "overrun": 0.2, "made": 0.8, "unheard": 0.05}, "gpu", "behind"),
+        ({"step_ms": 72.0, "overrun": 0.2, "made": 0.8, "round_trip_ms": 600.0}, "gpu", "behind"),
+        ({"step_ms": 72.0, "overrun": 0.02}, "well", "well"),
+        # A network that holds sound back and then brings too much at once: silence first, and as many frames as ever.
+        ({"step_ms": 20.0, "overrun": 0.2, "unheard": 0.25}, "network", "unheard"),
+        ({"step_ms": 20.0, "overrun": 0.3, "unheard": 0.1, "made": 1.02}, "network", "unheard"),
+        ({"step_ms": 72.0, "unheard": 0.2}, "network", "unheard"),
+        ({"step_ms": 72.0, "gaps": 0.2}, "network", "gaps"),
+        ({"step_ms": 72.0, "overrun": 0.2, "lost_up": 0.1}, "network", "loss"),
+        ({"step_ms": 72.0, "overrun": 0.2, "unsent_ms": 290.0}, "network", "unsent"),
     ],
 )
 def test_whose_fault_it_is(page: Page, figures: dict[str, Any], who: str, what: str) -> None:
@@ -96,7 +110,12 @@ def test_the_numbers_of_a_sentence_are_whole(page: Page) -> None:
 
 @pytest.mark.parametrize(
     ("what", "figures"),
-    [("loss", {"lost_up": 0.025}), ("slow", {"step_ms": 78.0}), ("round_trip", {"round_trip_ms": 300.0})],
+    [
+        ("loss", {"lost_up": 0.025}),
+        ("slow", {"step_ms": 78.0}),
+        ("round_trip", {"round_trip_ms": 300.0}),
+        ("behind", {"step_ms": 70.0, "overrun": 0.04, "made": 0.96}),
+    ],
 )
 def test_a_trouble_that_is_told_is_over_only_where_it_clearly_is(page: Page, what: str, figures: Any) -> None:
     assert judged(page, **figures) == ("well", "well")
@@ -161,6 +180,7 @@ def test_figures_are_what_came_between_the_first_look_and_the_last(page: Page) -
     }
     found = page.evaluate(FIGURES, [first, {**first, "at": 12_000.0, "round_trip_ms": None}, last])
     assert (found["dropped"], found["missed"], found["unheard"], found["late_ms"]) == (2, 0, 0, 0)
+    assert found["overrun"] == pytest.approx(2 / 64)
     assert (found["lost_up"], found["lost_down"]) == (0.04, 0.04)
     assert found["made"] == pytest.approx(0.992) and found["given"] == pytest.approx(0.98)
     assert found["player_ms"] == pytest.approx(50) and found["queue_ms"] == pytest.approx(170)

@@ -28,7 +28,7 @@ def test_the_status_follows_the_talk(session: Session) -> None:
     assert status_words(session) == "Talking. Speak whenever you like."
     for value in range(5):
         session.hear(frame_of(value))
-    assert status_words(session) == "Talking, but slower than real time here: 2 frames of what you said were dropped."
+    assert status_words(session) == "Talking, but slower than real time here: 0.2 s of what you said was dropped."
     session.stalled = True
     assert "has not answered" in status_words(session)
 

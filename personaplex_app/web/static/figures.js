@@ -40,6 +40,7 @@ export function figuresOf(samples) {
     player_ms: player,
     queue_ms: sum(last.heard_ms, last.spoken_ms, player, last.unsent_ms),
     dropped: sum(since("dropped"), since("unsent")),
+    overrun: share(since("dropped"), sum(frames, since("dropped"))),
     missed: since("missed"),
     late_ms: sum(since("late_ms"), since("gap_ms")),
     lost_up: share(since("up_lost"), since("up_sent")),

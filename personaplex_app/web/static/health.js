@@ -21,6 +21,11 @@ const SENTENCES = {
     cpu: t("This server's CPU is slower than real time: {ms} ms a frame.", { ms }),
     "": t("This server is slower than real time: {ms} ms a frame.", { ms }),
   })[place()],
+  behind: ({ ms }) => ({
+    gpu: t("This GPU does not keep up: about {ms} ms a frame, and at times far more.", { ms }),
+    cpu: t("This server's CPU does not keep up: about {ms} ms a frame, and at times far more.", { ms }),
+    "": t("This server does not keep up: about {ms} ms a frame, and at times far more.", { ms }),
+  })[place()],
   stalled: () => t("The model has not answered for a moment. Your network is not to blame."),
   loss: ({ percent }) => t("Your network loses {percent} % of the sound.", { percent }),
   unsent: ({ ms }) => t("Your network is too narrow: {ms} ms of what you said wait to be sent.", { ms }),

@@ -10,6 +10,8 @@ export const LIMITS = {
   unsent_ms: 200, // sound that waits in the browser because the network does not take it
   gaps: 0.06, // of what was played: silence or made-up sound, while the server spoke in time
   unheard: 0.08, // of the frames: silence, because nothing came from here in time
+  overrun: 0.05, // of the frames that came: left out, because the model was not there for them
+  strained_ms: 60, // a step that leaves no room for one that takes longer
   made: 0.9, // of the frames that were due; fewer came out of the model
   given: 0.85, // of the sound that a microphone gives
   silent_ms: 4000, // since the server last said anything
@@ -20,7 +22,7 @@ const BEFORE_WELL = 5; // and so many before all is called well again
 
 // What these figures say; `before` is the trouble that is told at present.
 export function judge(figures, before = { who: "well", what: "well" }) {
-  const tests = [microphone, awake, silence, engine, loss, unsent, roundTrip, given, unheard, gaps];
+  const tests = [microphone, awake, silence, engine, loss, unsent, behind, roundTrip, given, unheard, gaps];
   for (const test of tests) {
     const found = test(figures, (what) => (before.what === what ? AGAIN : 1));
     if (found) return found;
@@ -58,6 +60,14 @@ function loss({ lost_up, lost_down }, times) {
 
 function unsent({ unsent_ms }, times) {
   return unsent_ms > LIMITS.unsent_ms * times("unsent") && { who: "network", what: "unsent", ms: Math.round(unsent_ms) };
+}
+
+// A network that holds sound back makes the model hear silence first, then has too much come at once: what is made stays
+// whole. A server that is behind leaves out what it was brought, and makes so much less.
+function behind({ step_ms, overrun, unheard, made }, times) {
+  if (!(overrun > LIMITS.overrun * times("behind"))) return null;
+  const missing = overrun > (unheard ?? 0) && (made ?? 1) < 1 - overrun / 2;
+  return (missing || step_ms > LIMITS.strained_ms) && { who: "gpu", what: "behind", ms: Math.round(step_ms) };
 }
 
 function roundTrip({ round_trip_ms }, times) {
