@@ -40,14 +40,14 @@ def test_a_spoken_question_is_answered_aloud(microphone, demo, demo_directory) -
         start_call(page)
         wait_for_text(page, "status", "Talking")
         wait_for_text(page, "transcript", "forty five dollars", 60_000)  # asked every 13 s
-        page.wait_for_timeout(13_000)
+        page.wait_for_timeout(6_000)  # it is written before it is spoken
         said, heard, rate = collected(page)
         stop_call(page)
         wait_for_text(page, "status", "You ended the talk")
         page.wait_for_timeout(1000)  # for the last words
         session = demo.probe.sessions()[-1]
         turns = page.locator("#transcript .persona .said").all_text_contents()
-    assert len(heard) / rate > 20
+    assert len(heard) / rate > 12
     assert np.abs(said).max() > 0.05
     answer = listen(soxr.resample(heard, rate, 24_000)).replace("-", " ")
     assert "45" in answer or "forty five" in answer

@@ -212,6 +212,7 @@ def test_a_dead_engine_lets_nobody_in(engine: Engine, stepper: Door, monkeypatch
 # Time.
 
 
+@pytest.mark.timed
 def test_silence_is_warned_of_and_ends(engine: Engine) -> None:
     async def story() -> None:
         limits = CallLimits(idle_warning_seconds=0.5, idle_end_seconds=1.2)
@@ -228,6 +229,7 @@ def test_silence_is_warned_of_and_ends(engine: Engine) -> None:
     play_out(story)
 
 
+@pytest.mark.timed
 def test_a_hum_is_no_presence_and_speech_is(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("personaplex_app.web.talk.LISTEN_AFTER_SECONDS", 0.0)
     at = np.arange(48_000) / 24_000
@@ -251,6 +253,7 @@ def test_a_hum_is_no_presence_and_speech_is(engine: Engine, monkeypatch: pytest.
     play_out(story)
 
 
+@pytest.mark.timed
 def test_the_limit_is_warned_of_and_ends(engine: Engine) -> None:
     async def story() -> None:
         limits = CallLimits(call_seconds=1.5, call_warning_seconds=1.0)

@@ -323,6 +323,7 @@ def test_a_grant_is_for_one_and_a_stop_makes_it_worthless(engine: Engine) -> Non
 # Time.
 
 
+@pytest.mark.timed
 def test_silence_is_warned_of_and_ends(engine: Engine) -> None:
     async def story() -> None:
         limits = CallLimits(idle_warning_seconds=0.6, idle_end_seconds=1.4)
@@ -340,6 +341,7 @@ def test_silence_is_warned_of_and_ends(engine: Engine) -> None:
     play_out(story)
 
 
+@pytest.mark.timed
 def test_who_speaks_after_the_warning_is_told_that_the_talk_goes_on(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -361,6 +363,7 @@ def test_who_speaks_after_the_warning_is_told_that_the_talk_goes_on(
     play_out(story)
 
 
+@pytest.mark.timed
 def test_the_limit_is_warned_of_and_ends(engine: Engine) -> None:
     async def story() -> None:
         limits = CallLimits(call_seconds=1.5, call_warning_seconds=1.0)

@@ -18,7 +18,7 @@ from pathlib import Path
 from support.nursery import ROOT, Forked, nursery
 
 FIRST_PORT, PORTS_EACH, WORKERS = 20_000, 1_500, 8  # below those that the system gives away
-START_SECONDS = 90.0
+START_SECONDS = 180.0
 END_SECONDS = 20.0
 _ports = itertools.count(os.getpid())
 
