@@ -71,6 +71,7 @@ def test_every_answer_consists_of_sentences_that_are_said() -> None:
         ("robot", "", "I am an AI persona of a small demonstration model."),
         ("my_name", "Sam", "Nice to meet you, Sam."),
         ("sum", "two plus three", "Two plus three is five."),
+        ("count", "days are in a week", "There are seven days in a week."),
         ("hobby", "", UNKNOWN[0]),
     ],
 )

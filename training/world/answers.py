@@ -132,7 +132,7 @@ def thing_is(thing: str) -> str:
 
 
 def there_are(counted: str) -> str:
-    return f"There are {w.COUNTS[counted]} {counted}."
+    return f"There are {w.COUNTS[counted]} {counted.replace(' are', '')}."
 
 
 def sum_is(sum_words: str) -> str:

@@ -98,12 +98,12 @@ CAPITALS = {
 }
 THING_COLORS = {"sky": "blue", "grass": "green", "snow": "white", "sun": "yellow", "blood": "red"}
 COUNTS = {
-    "days in a week": "seven",
-    "months in a year": "twelve",
-    "hours in a day": "twenty four",
-    "minutes in an hour": "sixty",
-    "legs on a dog": "four",
-    "wheels on a bike": "two",
+    "days are in a week": "seven",
+    "months are in a year": "twelve",
+    "hours are in a day": "twenty four",
+    "minutes are in an hour": "sixty",
+    "legs are on a dog": "four",
+    "wheels are on a bike": "two",
 }
 SUMS = {
     ("one", "one"): "two",
