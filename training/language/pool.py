@@ -90,6 +90,8 @@ class TalkPool:
             try:
                 positions, arrays = self._made.get(timeout=60) if wait else self._made.get_nowait()
             except queue.Empty:
+                if not any(worker.is_alive() for worker in self._workers):
+                    raise RuntimeError("the processes that assemble talks have ended") from None
                 return
             if positions == self._positions:
                 self._take(arrays)
