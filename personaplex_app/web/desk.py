@@ -177,7 +177,8 @@ class FrontDesk:
             self._end(talk, "fault", UNEXPECTED)
             raise
         assert talk.session is not None
-        self.recorder.joined(talk)
+        if talk.ended is None:
+            self.recorder.joined(talk)
         seconds = time.monotonic() - talk.admitted_at
         talk.meter = self.metrics.connected(talk.path, seconds, talk.session.counters if returning else None)
         if returning:

@@ -28,6 +28,7 @@ class Recorder:
 
     def __init__(self, recordings: Recordings) -> None:
         self._recordings = recordings
+        self._sweeper: asyncio.TimerHandle | None = None
 
     def consent(self, talk: Talk) -> None:
         """The visitor wants the talk recorded, from now on; raises InvalidInput or NoCapacity in words."""
@@ -50,15 +51,25 @@ class Recorder:
     def _end(self, talk: Talk) -> None:
         if talk.recorded is None:
             return
-        self._recordings.end(talk.recorded)
-        self._sweep_later()
+        self._over(talk.recorded)
         if talk.session is not None:
             talk.session.onlookers.remove(talk.recorded)
 
+    def _over(self, one: Recorded) -> None:
+        self._recordings.end(one)
+        self._sweep_later()
+
     def _sweep_later(self) -> None:
-        """What is too old is dropped though nobody asks for it."""
-        seconds = self._recordings.kept_seconds + SWEEP_AFTER_SECONDS
-        asyncio.get_running_loop().call_later(seconds, self._recordings.sweep)
+        """What is too old is dropped though nobody asks for it; one timer does, however much is recorded."""
+        seconds = self._recordings.next_seconds
+        if self._sweeper is None and seconds is not None:
+            loop = asyncio.get_running_loop()
+            self._sweeper = loop.call_later(seconds + SWEEP_AFTER_SECONDS, self._sweep)
+
+    def _sweep(self) -> None:
+        self._sweeper = None
+        self._recordings.sweep()
+        self._sweep_later()
 
     def joined(self, talk: Talk) -> None:
         """The talk has a session: its first, one that goes on, or one that begins anew."""
@@ -66,7 +77,7 @@ class Recorder:
         before, found = talk.recorded, talk.session.onlookers.find(Recorded)
         if before is not None and before is not found:
             talk.consented = bool(talk.consented) and not before.deleted
-            self._recordings.end(before)
+            self._over(before)
         talk.recorded = None
         if found is not None and found.on:
             self._come_back(talk, found)
@@ -76,7 +87,7 @@ class Recorder:
     def _come_back(self, talk: Talk, found: Recorded) -> None:
         """Whoever takes up another's talk has consented to nothing; one's own may have been unticked meanwhile."""
         if found.visitor != talk.ticket.visitor or talk.anonymous or talk.consented is False:
-            self._recordings.end(found)
+            self._over(found)
             return
         talk.consented, talk.recorded = True, found
         self._recordings.go_on(found, _on_record(talk))
@@ -97,9 +108,9 @@ class Recorder:
             return
         if may_come_back and talk.recorded.on:
             self._recordings.rest(talk.recorded)
+            self._sweep_later()
         else:
-            self._recordings.end(talk.recorded)
-        self._sweep_later()
+            self._over(talk.recorded)
 
     def view(self, talk: Talk) -> dict[str, Any] | None:
         """The fields of a `recording` message; None where nothing was ever asked, or the talk may come back."""

@@ -46,7 +46,7 @@ class Recorded:
     """One recording with what belongs to it; an onlooker.
 
     Attributes:
-        talk: while it may go on; None once it is over, and what was said later is not reached from here.
+        talk: while it runs; None once it is over or cut off, and what was said later is not reached from here.
         until: on the store's clock, None while it goes on. applied: sampling that held, one after another.
     """
 
@@ -98,9 +98,13 @@ class Recorded:
         return kept_speech(self.talk.speech, self.sound.first_frame, len(self.sound))
 
     def settle(self) -> None:
-        """It is over: of the talk nothing more than this is held."""
-        self._words, self._speech = self.words, self.speech
+        """It is over."""
+        self.let_go()
         self.sound.on = False
+
+    def let_go(self) -> None:
+        """Its talk runs no more: nothing of it is held but this, and not what listened to it."""
+        self._words, self._speech = self.words, self.speech
         self.talk = None
 
     def forget(self) -> None:
@@ -156,6 +160,7 @@ class Recordings:
 
     def rest(self, one: Recorded) -> None:
         """Its talk was cut off and may come back."""
+        one.let_go()
         one.until = self._clock() + self.kept_seconds
 
     def go_on(self, one: Recorded, talk: TalkOnRecord) -> None:
@@ -203,6 +208,12 @@ class Recordings:
     def left_seconds(self, one: Recorded) -> float | None:
         """How long it will be kept; None while it goes on."""
         return None if one.until is None else max(0.0, one.until - self._clock())
+
+    @property
+    def next_seconds(self) -> float | None:
+        """When `sweep` will have something to drop; None while nothing is too old at any time."""
+        ends = [one.until for one in self._all.values() if one.until is not None]
+        return max(0.0, min(ends) - self._clock()) if ends else None
 
     def sweep(self) -> None:
         """Drops what is too old."""

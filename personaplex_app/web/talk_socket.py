@@ -188,7 +188,7 @@ class TalkSocket:
     async def _answer_ping(self, ping: protocol.Ping) -> None:
         if ping.heard is not None and self._tells is not None:
             self._tells.heard(ping.heard)
-        await self._wire.send("pong", at=ping.at, step_ms=round(self._desk.engine.status.step_ms, 2))
+        await self._wire.send("pong", at=ping.at, step_ms=round(self._desk.engine.step_ms, 2))
 
     async def _check_path(self, sdp: str | None) -> None:
         if sdp is None:
