@@ -2,7 +2,8 @@
 
 PROBE_OUT: file that gets every session's tokens, transcript and counters, threads and peers, ten times a second.
 PROBE_FAIL: while this file exists, the next step raises. PROBE_STEP_SECONDS: how long each step sleeps first.
-PROBE_LIMIT: while this file exists, every talk has lasted as long as it may. PROBE_HANG: while this file exists, a step does not come back. PROBE_HUNG_SECONDS: when such a step is given up.
+PROBE_LIMIT: while this file exists, every talk has lasted as long as it may.
+PROBE_HANG: while this file exists, a step does not come back. PROBE_HUNG_SECONDS: when such a step is given up.
 """
 
 from __future__ import annotations
