@@ -450,7 +450,10 @@ def test_a_loan_is_one_and_ends_once() -> None:
 
 
 @pytest.mark.parametrize(("name", "voice"), [("demo", "NATM0"), ("mini", "TINY0")])
-def test_the_miniatures_really_speak(name: str, voice: str, cache_outside_home: Path) -> None:
+def test_the_miniatures_really_speak(
+    name: str, voice: str, cache_outside_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("personaplex_app.web.voice_previews.ANSWER_SECONDS", 60.0)  # a busy machine takes its time
     stepper = build_stepper(EngineChoice(name, cache_outside_home, device="cpu"))
     assert len(stepper.identity) == 16
 
