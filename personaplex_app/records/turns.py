@@ -3,7 +3,7 @@
 In: the persona's letters at their frames; for the visitor, whom nobody writes down, each frame's yes or no. Out: turns,
 numbered for each side from 0. A turn ends with a pause of about a second, never within a word: between spoken words
 there are often 2 to 4 frames of padding, between the sentences of one answer 7 or 8 (measured on the trained miniature,
-whose answers lie 50 and more apart).
+whose answers lie 50 and more apart). One of about a minute ends without a pause, so that no turn grows with the talk.
 Must not know: tokens, sound, who is told, the web.
 """
 
@@ -17,6 +17,7 @@ from personaplex_app.records.turn_taking import PERSONA, SHORTEST_FRAMES, YOU
 
 PAUSE_FRAMES = 13  # 1.04 s: longer than a breath between two sentences, shorter than waiting for an answer
 WORD_FRAMES = 38  # 3 s: letters that come so late are no rest of a word any more
+MOST_LETTERS = 1000  # about a minute; the next word begins another turn, and twice as many letters without one do
 MOST_BACK_FRAMES = 6  # that may turn out to be speech afterwards
 
 
@@ -105,11 +106,16 @@ class PersonaTurns(_Sayings):
 
     def add(self, letters: str, frame: int, begins_word: bool) -> None:
         """Letters that became whole in a frame with text, perhaps none yet."""
-        if self._pause_before(frame) >= (PAUSE_FRAMES if begins_word else WORD_FRAMES):
+        if self._begins_turn(frame, begins_word):
             self._all.append(_Saying(frame, frame))
         turn = self._all[-1]
         turn.text += letters
         turn.last_frame = frame
+
+    def _begins_turn(self, frame: int, begins_word: bool) -> bool:
+        if self._pause_before(frame) >= (PAUSE_FRAMES if begins_word else WORD_FRAMES):
+            return True
+        return len(self._all[-1].text) >= MOST_LETTERS * (1 if begins_word else 2)
 
     def _shown(self, saying: _Saying) -> bool:
         return bool(saying.text.strip())

@@ -14,18 +14,16 @@ from typing import Any
 
 from starlette.websockets import WebSocketDisconnect
 
-from personaplex_app.audio import FRAME_SECONDS, int16_from_float
+from personaplex_app.audio import int16_from_float
 from personaplex_app.engine.admission import TicketState
 from personaplex_app.engine.parking import GRANT_SECONDS
 from personaplex_app.engine.session import Session, SessionState, SpokenFrame
-from personaplex_app.records.transcript import Remark
-from personaplex_app.records.turn_taking import YOU
-from personaplex_app.records.turns import News
-from personaplex_app.records.xray import ECHO, xray
+from personaplex_app.records.xray import xray
 from personaplex_app.web.call_view import standing, talk_view
 from personaplex_app.web.desk import FrontDesk
 from personaplex_app.web.talk import Talk
 from personaplex_app.web.talk_health import health_of
+from personaplex_app.web.talk_news import TalkNews
 from personaplex_app.web.turn import IceMinter
 from personaplex_app.web.wire import Wire
 
@@ -50,9 +48,7 @@ class Teller:
         self._told_state: TicketState | None = None
         self._told: dict[str, Any] = {}
         self._told_at = 0.0
-        self._letters = ""
-        self._turns = News()
-        self._remarks = self._guards = self._leaks = 0
+        self._news = TalkNews()
         self._health_at = float("-inf")
         self._asked_to_speak = False
         self._recording: dict[str, Any] = {}
@@ -121,7 +117,7 @@ class Teller:
         await self._wire.send("waiting", **message)
 
     async def _tell_talk(self) -> None:
-        session = self._talk.session
+        session, looking = self._talk.session, self._talk.looking
         if session is None or self._talk.between:
             return
         if session is not self._session:
@@ -132,10 +128,8 @@ class Teller:
         if self._talk.path == "socket":
             while (frame := self._talk.take_spoken()) is not None:
                 await self._send_sound(frame)
-        await self._tell_words(session.transcript.text)
-        await self._tell_turns(session)
-        await self._tell_remarks(session.transcript.remarks)
-        await self._tell_leaks()
+        for kind, fields in self._news.of(session, looking):
+            await self._wire.send(kind, **fields)
         if self._asked_to_speak and not self._talk.asked_to_speak:
             await self._wire.send("warning", code="idle", seconds=0, sentence="")
             self._told = {}  # for those who show both in one place
@@ -164,8 +158,7 @@ class Teller:
         """A session that the client knows nothing of; where it is not the first, the talk was started over."""
         before, self._session = self._session, session
         if before is not None:
-            self._told, self._letters, self._turns = {}, "", News()
-            self._remarks = self._guards = self._leaks = 0
+            self._told, self._news = {}, TalkNews()
             await self._wire.send("started_over", sentence=STARTED_OVER)
 
     async def _send_sound(self, frame: SpokenFrame) -> None:
@@ -176,22 +169,6 @@ class Teller:
         self._sent += 1
         await self._wire.send_bytes(int16_from_float(frame.pcm).astype("<i2").tobytes())
 
-    async def _tell_words(self, text: str) -> None:
-        if text == self._letters:
-            return
-        goes_on = bool(self._letters) and text.startswith(self._letters)
-        fresh = text[len(self._letters) :] if goes_on else text
-        self._letters = text
-        await self._wire.send("words", text=fresh, from_start=not goes_on)
-
-    async def _tell_turns(self, session: Session) -> None:
-        """What changed in the turns; a resumed talk's all come, from the first."""
-        frames, over = session.counters.stepped, session.state is SessionState.ENDED
-        speech = self._talk.looking.turns.speech(YOU) if self._talk.looking else ()
-        for turn in self._turns.of(session.transcript.turns, speech, frames, over):
-            start, end = turn.start_seconds, turn.end_seconds
-            await self._wire.send("said", number=turn.number, who=turn.who, text=turn.text, start=start, end=end)
-
     async def _tell_recording(self) -> None:
         """Whether the talk is recorded, at each change and every second of it."""
         view = self._desk.recorder.view(self._talk)
@@ -200,44 +177,23 @@ class Teller:
         self._recording = view
         await self._wire.send("recording", **view)
 
-    async def _tell_remarks(self, remarks: list[Remark]) -> None:
-        """What the loop guard did; a resumed talk's from its beginning, each by its number."""
-        for remark in remarks[self._remarks :]:
-            self._remarks += 1
-            if remark.reason == ECHO:
-                continue
-            number, self._guards = self._guards, self._guards + 1
-            await self._wire.send(
-                "guard",
-                number=number,
-                action=remark.action,
-                reason=remark.reason,
-                phrase=remark.phrase,
-                second=remark.at_seconds,
-                sentence=remark.sentence,
-            )
-
-    async def _tell_leaks(self) -> None:
-        """What the echo guard found, likewise."""
-        for leak in self._talk.looking.echo.leaks[self._leaks :] if self._talk.looking else ():
-            number, self._leaks = self._leaks, self._leaks + 1
-            second, sentence = round(leak.frame * FRAME_SECONDS, 3), leak.sentence
-            lag_ms, level_db = leak.lag_ms, leak.level_db
-            told = {"action": leak.action, "lag_ms": lag_ms, "level_db": level_db, "second": second}
-            await self._wire.send("echo", number=number, **told, sentence=sentence)
-
     async def _tell_xray(self) -> None:
-        """How both talked with each other, where they talked long enough."""
+        """How both talked with each other, where they talked long enough; the end is told whatever becomes of it."""
         session, looking = self._talk.session, self._talk.looking
-        found = xray(looking.turns, session.transcript.remarks) if session and looking else None
+        try:
+            found = xray(looking.turns, session.transcript.remarks) if session and looking else None
+        except Exception:
+            log.exception("the X-ray of a talk failed")
+            return
         if found is not None:
             await self._wire.send("xray", **found)
 
     async def _tell_last_words(self) -> None:
-        """Whoever stopped in the midst of a step hears its word too."""
+        """What came while the last was sent; whoever stopped in the midst of a step hears its word too."""
         if self._talk.session is not None and self._talk.ended and self._talk.ended[0] == "stopped":
             await asyncio.sleep(VIEW_SECONDS)
-            await self._tell_talk()
+        await self._tell_talk()
+        await self._tell_recording()
 
     async def _tell_end(self, code: str, sentence: str) -> None:
         if code == "lost" and self._talk.grant and self._desk.engine.can_resume(self._talk.grant):

@@ -146,3 +146,23 @@ def test_a_short_talk_has_no_xray_and_one_that_fails_has_one(engine: Engine, ste
                 assert [message["type"] for message in caller.told if message["type"] == "xray"] == kinds
 
     play_out(story)
+
+
+def test_an_xray_that_cannot_be_made_keeps_nobody_from_the_end(
+    engine: Engine, stepper: Speaker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("this X-ray was told to fail")
+
+    monkeypatch.setattr("personaplex_app.web.teller.xray", broken)
+
+    async def story() -> None:
+        async with open_front(engine) as front, front.caller("anna") as caller:
+            await caller.talk(seed=1)
+            await heard_out(stepper, caller, hiss(0, 10, -60), 0, 3)
+            await caller.say("stop")
+            assert (await caller.next("ended"))["code"] == "stopped"
+            assert "xray" not in [message["type"] for message in caller.told]
+            assert "the X-ray of a talk failed" in caplog.text
+
+    play_out(story)

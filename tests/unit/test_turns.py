@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from personaplex_app.records.transcript import Transcript
 from personaplex_app.records.turn_taking import PERSONA, YOU
-from personaplex_app.records.turns import PAUSE_FRAMES, WORD_FRAMES, News, PersonaTurns, SideNews, Turn, VisitorTurns
+from personaplex_app.records.turns import (
+    MOST_LETTERS,
+    PAUSE_FRAMES,
+    WORD_FRAMES,
+    News,
+    PersonaTurns,
+    SideNews,
+    Turn,
+    VisitorTurns,
+)
 
 PIECES = st.sampled_from([b" Hel", b"lo", b" wor", b"ld.", b" ", *[bytes([byte]) for byte in " 😀é".encode()], b"<b>"])
 
@@ -43,6 +54,21 @@ def test_a_split_word_stays_whole_across_a_pause_and_its_turn_goes_on() -> None:
     turns.add("derful", PAUSE_FRAMES + 4, begins_word=False)
     assert turns.turns(PAUSE_FRAMES + 5)[0].end_seconds is None
     assert texts(said((0, b" won"), (WORD_FRAMES, b"derful"))) == ["won", "derful"], "that was no word any more"
+
+
+def test_a_turn_without_end_becomes_several_and_no_message_grows_with_the_talk() -> None:
+    words = [b" word%04d" % number for number in range(2_000)]
+    transcript, news = Transcript(), SideNews()
+    told = []
+    for frame, word in enumerate(words):
+        transcript.add(word, 3 * frame)
+        told += news.of(transcript.turns, 3 * frame + 1)
+    assert max(len(turn.text) for turn in told) < MOST_LETTERS + 10
+    turns = transcript.turns.turns(6_000, over=True)
+    assert " ".join(turn.text for turn in turns).split() == [word.decode().strip() for word in words]
+    assert all(one.end_seconds is not None and one.end_seconds <= two.start_seconds for one, two in pairwise(turns))
+    endless = said(*[(2, b"oh")] * 1_500)
+    assert [len(text) for text in texts(endless)] == [2 * MOST_LETTERS, 3_000 - 2 * MOST_LETTERS]
 
 
 def test_letters_in_bytes_are_never_cut_by_a_turn() -> None:
