@@ -38,6 +38,12 @@ PLACE = (
 )
 LIT = "() => getComputedStyle(document.activeElement).outlineStyle"
 
+UNDER_DOCK = """() => {
+  const [at, dock] = [document.activeElement, document.getElementById('dock')];
+  const hidden = at.getBoundingClientRect().top >= dock.getBoundingClientRect().top;
+  return hidden && !dock.contains(at) ? at.id || at.className || at.tagName : "";
+}"""
+
 
 @pytest.fixture
 def page(microphone: Any, echo_url: str, request: pytest.FixtureRequest) -> Iterator[Page]:
@@ -205,6 +211,12 @@ def _focused(page: Page) -> str:
     return str(page.evaluate("document.activeElement.id"))
 
 
+def _under_dock(page: Page) -> str:
+    """The keyboard's next stop where the dock hides it."""
+    page.keyboard.press("Tab")
+    return str(page.evaluate(UNDER_DOCK))
+
+
 @pytest.mark.parametrize("page", [390], indirect=True)
 def test_it_is_within_reach_of_thumb_and_keyboard_and_can_be_read_in_light_and_dark(page: Page) -> None:
     assert _focused(page) == "skip", "the keyboard's first stop leads past the cards"
@@ -225,11 +237,16 @@ def test_it_is_within_reach_of_thumb_and_keyboard_and_can_be_read_in_light_and_d
     assert page.evaluate("document.getAnimations().length") == 0
     page.keyboard.press("Shift+Tab"), page.keyboard.press("Shift+Tab"), page.keyboard.press("Enter")
     wait_for_text(page, "status", "You ended the talk")
+    assert page.evaluate("document.querySelector('#dock #words')") is None, "the words no longer fill the thumb's half"
+    tops = page.evaluate("['keep', 'cards'].map((id) => document.getElementById(id).getBoundingClientRect().top)")
+    assert tops == sorted(tops), "what can be kept comes first"
     page.get_by_text("Prompt and voice", exact=True).click()
     show_sampling(page)
     page.evaluate("() => document.querySelectorAll('details').forEach((fold) => { fold.open = true; })")
     assert page.evaluate("document.documentElement.scrollWidth") == 390
     assert page.evaluate(TOO_PALE) == [], "dark, unfolded"
+    page.evaluate("() => scrollTo(0, 0)")
+    assert [one for one in (_under_dock(page) for _ in range(40)) if one] == [], "focused, and under the dock"
     page.evaluate("() => document.body.classList.remove('dark')")
     page.wait_for_timeout(300)
     assert page.evaluate(TOO_PALE) == [], "light, unfolded"

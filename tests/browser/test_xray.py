@@ -17,6 +17,10 @@ from personaplex_app.engine.echo_guard import HEADPHONES, OVER_NOW
 from personaplex_app.records.transcript import Transcript
 from personaplex_app.records.xray import xray
 
+BELOW_BUTTON = """(id) => {
+  const edge = (id, side) => document.getElementById(id).getBoundingClientRect()[side];
+  return edge(id, 'top') >= edge('talk-button', 'bottom');
+}"""
 TAKE = "(message) => window.personaplex.take(message)"
 COUNT = """() => document.addEventListener("personaplex-message", ({ detail }) => {
   if (detail.frames !== undefined) window.stepped = detail.frames;
@@ -94,6 +98,10 @@ def test_the_picture_and_the_words_are_the_figures(microphone, echo_url, tmp_pat
         assert len(drawn.findall(f"{SVG}rect[@class='you']")) == 3
         page.evaluate(TAKE, {**message, "marks": [{"second": 1, "kind": "guard", "action": "<b>x</b>", "reason": "y"}]})
         assert picture.locator("polygon.guard").count() == 1
+        page.set_viewport_size({"width": 1200, "height": 700})
+        for part in ("about", "keep", "xray"):
+            page.locator(f"#{part}").evaluate("(part) => part.scrollIntoView()")
+            assert page.evaluate(BELOW_BUTTON, part), f"{part} is hidden by the button"
         page.locator("#xray-close").click()
         expect(page.locator("#xray")).to_be_hidden()
         assert page.evaluate("document.activeElement.id") == "talk-button"

@@ -26,6 +26,7 @@ class TalkBar {
     this.speaks = { you: new Speaks(), persona: new Speaks() };
     this.toldAt = { you: 0, persona: 0 };
     this.looking = null;
+    this.talked = false;
   }
 
   // The bar is there from the first word to the end, and while a lost talk comes back.
@@ -33,9 +34,19 @@ class TalkBar {
     const talks = state === "talking" || (state === "busy" && Boolean(call.grant));
     document.documentElement.dataset.talk = state === "idle" ? "idle" : talks ? "talking" : "coming";
     part("talk-bar").hidden = !talks;
+    this.showAfter(state);
     if (state !== "talking") this.clock.stop(performance.now());
     if (state === "idle") this.rest();
     else this.looking ??= setInterval(() => this.look(), LOOK_MS);
+  }
+
+  // After a talk its words leave the dock and stand with what is kept and the X-ray, until the next one begins.
+  showAfter(state) {
+    const after = state === "idle" && (this.talked || "after" in document.documentElement.dataset);
+    document.documentElement.toggleAttribute("data-after", after);
+    this.talked = state !== "idle" && (this.talked || state === "talking");
+    const [dock, words] = [part("dock"), part("words")];
+    if (after !== (words.parentElement !== dock)) after ? dock.after(words) : dock.append(words);
   }
 
   take(message) {
