@@ -28,7 +28,13 @@ REFUSALS = (
     "no_capacity",
     "too_many_tickets",
     "too_many_joins",
+    "no_ticket",
+    "unknown_voice",
     "grant_unknown",
+    "no_cookie",
+    "too_many_recordings",
+    "recordings_full",
+    "no_recordings",
     "bad_message",
     "draining",
     "server_fault",
@@ -103,6 +109,8 @@ class Reading:
     parked_dropped: int = _gauge("Parked talks that were dropped for want of memory, since the start.", 0)
     parked_expired: int = _gauge("Parked talks that nobody took up in time, since the start.", 0)
     prompts_ready: int = _gauge("Prompts of the library that are read beforehand.", 0)
+    recordings: int = _gauge("Recordings of talks that are in memory.", 0)
+    recordings_bytes: int = _gauge("Host memory that their sound holds.", 0)
 
 
 class Metrics:

@@ -180,7 +180,7 @@ class FrontDesk:
         if talk.ended is None:
             self.recorder.joined(talk)
         seconds = time.monotonic() - talk.admitted_at
-        talk.meter = self.metrics.connected(talk.path, seconds, talk.session.counters if returning else None)
+        talk.meter = self.metrics.connected(talk.path, seconds, talk.counters if returning else None)
         if returning:
             self.metrics.resumed("resumed")
         if talk.ended is not None:  # left while it joined

@@ -71,11 +71,21 @@ class DeskStatus(Protocol):
     def draining(self) -> str: ...
 
 
+class Kept(Protocol):
+    """Recordings in memory."""
+
+    @property
+    def bytes(self) -> int: ...
+    def __len__(self) -> int: ...
+
+
 class DeskLike(Protocol):
     """What health needs of a front desk."""
 
     @property
     def status(self) -> DeskStatus: ...
+    @property
+    def recordings(self) -> Kept: ...
 
 
 @dataclass(frozen=True)
@@ -128,6 +138,8 @@ class Health:
             parked_dropped=parked.dropped,
             parked_expired=parked.expired,
             prompts_ready=engine.prompts_ready,
+            recordings=len(self._desk.recordings),
+            recordings_bytes=self._desk.recordings.bytes,
         )
 
     def live(self) -> str:

@@ -140,6 +140,11 @@ class Recordings:
     def __len__(self) -> int:
         return len(self._all)
 
+    @property
+    def bytes(self) -> int:
+        """What their sound holds."""
+        return self.room.bytes
+
     def check_room(self, visitor: str) -> None:
         """Raises NoCapacity in words where another recording of this visitor cannot begin."""
         if not self.room.most_bytes:

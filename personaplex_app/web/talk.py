@@ -18,6 +18,7 @@ from personaplex_app.engine.call_clock import CallClock, CallLimits, Notice
 from personaplex_app.engine.facade import Engine
 from personaplex_app.engine.ports import LearnedVoice
 from personaplex_app.engine.session import Session, SessionState, SpokenFrame
+from personaplex_app.engine.talk_so_far import Counters
 from personaplex_app.errors import PersonaplexError
 from personaplex_app.metrics import TalkMeter
 from personaplex_app.speech_detector import SpeechDetector
@@ -216,9 +217,16 @@ class Talk:
             return
         if not self.session.resumed:
             self.meter.primed(self.session.prime_seconds)
+        self.meter.note(self.counters)
+
+    @property
+    def counters(self) -> Counters | None:
+        """The session's, with what those who look on count."""
+        if self.session is None:
+            return None
         if self.looking is not None:
             self.session.counters.leaks = self.looking.echo.count
-        self.meter.note(self.session.counters)
+        return self.session.counters
 
     def due(self) -> Notice | None:
         """What the clock has to say now."""

@@ -42,8 +42,18 @@ class FakeDeskStatus:
 
 
 @dataclass
+class FakeRecordings:
+    bytes: int = 0
+    count: int = 0
+
+    def __len__(self) -> int:
+        return self.count
+
+
+@dataclass
 class FakeDesk:
     status: FakeDeskStatus = field(default_factory=FakeDeskStatus)
+    recordings: FakeRecordings = field(default_factory=FakeRecordings)
 
 
 @dataclass
@@ -127,6 +137,7 @@ def test_a_full_house_is_ready_for_there_is_a_line(house: House) -> None:
 
 def test_the_figures_are_those_of_engine_and_desk(house: House) -> None:
     house.engine.parked = FakeParked(count=1, bytes=2048, dropped=3, expired=4)
+    house.desk.recordings = FakeRecordings(7680, 1)
     house.desk.status = FakeDeskStatus(waiting=5, talking=6)
     house.metrics.refused("no_capacity")
     answer = house.ask("/metrics")
@@ -134,6 +145,7 @@ def test_the_figures_are_those_of_engine_and_desk(house: House) -> None:
     lines = set(answer.text.splitlines())
     gauges = {"slots": 2, "slots_free": 1, "talks_live": 6, "tickets_waiting": 5, "ready": 1, "parked_talks": 1}
     gauges |= {"parked_bytes": 2048, "parked_dropped": 3, "parked_expired": 4}
+    gauges |= {"recordings": 1, "recordings_bytes": 7680}
     assert {f"personaplex_{name} {float(value)}" for name, value in gauges.items()} <= lines
     assert "personaplex_step_seconds 0.01504" in lines
     assert 'personaplex_refusals_total{code="no_capacity"} 1.0' in lines
