@@ -1,7 +1,7 @@
 """A recorded talk as values for JSON: what was chosen and applied, who said what when, what it is. Pure.
 
 All times are seconds of the recording, which begins at `recording.talk_second` of the talk.
-In: a recording. Out: a mapping. Must not know: routes, sound.
+In: a recording, what was said in it. Out: a mapping. Must not know: routes, sound.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from personaplex_app.controls import Choices, SamplingSettings
 from personaplex_app.engine.ports import Stepper
 from personaplex_app.records.captions import SYNTHETIC
 from personaplex_app.records.kept_speech import KeptSpeech
+from personaplex_app.records.kept_words import KeptWords
 from personaplex_app.records.transcript import Remark
 from personaplex_app.records.turn_taking import PERSONA, YOU
 from personaplex_app.records.xray import xray
@@ -35,9 +36,8 @@ def model_of(stepper: Stepper) -> dict[str, Any]:
     return {"name": name, "files": str(getattr(stepper, "identity", ""))}
 
 
-def talk_values(one: Recorded, model: dict[str, Any]) -> dict[str, Any]:
+def talk_values(one: Recorded, kept: KeptWords, model: dict[str, Any]) -> dict[str, Any]:
     """All of it but the sound and the X-ray."""
-    kept = one.words
     return {
         "version": VERSION,
         "synthetic": True,

@@ -7,6 +7,7 @@ In: requests. Out: Starlette routes. Must not know: talks, how a recording comes
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from typing import Any
@@ -93,12 +94,13 @@ class RecordingRoutes:
         return Response(await self._text(one, kind), media_type=KINDS[kind], headers=headers)
 
     async def _text(self, one: Recorded, kind: str) -> bytes:
+        words = one.words
         if kind == "json":
-            values = talk_values(one, self._model)
-            values["xray"] = await to_thread.run_sync(xray_values, one.speech, one.words.remarks, limiter=self._workers)
+            values = talk_values(one, words, self._model)
+            values["xray"] = await to_thread.run_sync(xray_values, one.speech, words.remarks, limiter=self._workers)
             text = json.dumps(values, ensure_ascii=False, indent=1)
         else:
-            text = (srt if kind == "srt" else vtt)(cues_of(one.words.turns, one.sound.seconds))
+            text = (srt if kind == "srt" else vtt)(cues_of(words.turns, one.sound.seconds))
         return text.encode("utf-8", "backslashreplace")  # half a letter of a prompt's is written as JSON writes it
 
     def _view(self, one: Recorded) -> dict[str, Any]:
@@ -116,6 +118,7 @@ async def _wav(head: bytes, one: Recorded, frames: int) -> AsyncIterator[bytes]:
     yield head
     for piece in one.sound.pieces(frames):
         yield piece
+        await asyncio.sleep(0)  # a client that takes them at once keeps nobody's talk waiting
 
 
 def recording_routes(recordings: Recordings, doors: Doors, model: dict[str, Any]) -> list[BaseRoute]:
