@@ -86,8 +86,10 @@ class Recorder:
 
     def _come_back(self, talk: Talk, found: Recorded) -> None:
         """Whoever takes up another's talk has consented to nothing; one's own may have been unticked meanwhile."""
-        if found.visitor != talk.ticket.visitor or talk.anonymous or talk.consented is False:
+        own = found.visitor == talk.ticket.visitor and not talk.anonymous
+        if not own or talk.consented is False:
             self._over(found)
+            talk.recorded = found if own else None  # whoever unticked it is told that it is over
             return
         talk.consented, talk.recorded = True, found
         self._recordings.go_on(found, _on_record(talk))

@@ -108,6 +108,7 @@ def test_who_comes_back_may_say_anew_whether_it_is_recorded(engine: Engine, on: 
             await second.say("record", on=on)
             await second.say("sound")
             await second.next("talk", fits=lambda one: one["state"] == "talking")
+            assert (await recording(second, on))["id"] == begun["id"], "and is told so"
             second.speak(numbered, SPEED)
             before = engine_frames(front)
             await eventually(lambda: engine_frames(front) > before + 10, what="the talk goes on")

@@ -112,7 +112,7 @@ class Keep {
   row({ id, on, seconds, bytes, expires_seconds: left }) {
     const values = { length: clock(seconds), minutes: Math.max(1, Math.round((left ?? 0) / 60)) };
     const words = on ? t("Recording goes on") : left === null ? values.length : t("{length} · kept for another {minutes} min", values);
-    const size = `${(bytes / 1e6).toFixed(1)} MB`;
+    const size = `${Math.max(0.1, bytes / 1e6).toFixed(1)} MB`;
     const link = (kind) => make("a", { href: address(`recordings/${id}.${kind}`), download: "", textContent: kind === "wav" ? `WAV (${size})` : kind.toUpperCase() });
     return make(
       "li",
