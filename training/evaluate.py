@@ -86,7 +86,7 @@ def _extra(stepper: SpeechStepper, listener: Listener, chosen: argparse.Namespac
 def main(arguments: list[str] | None = None) -> None:
     chosen = _options(arguments)
     chosen.out.mkdir(parents=True, exist_ok=True)
-    stepper = build_stepper(EngineChoice(chosen.checkpoint, chosen.cache, device="cpu"))
+    stepper = build_stepper(EngineChoice(chosen.checkpoint, chosen.cache, device="cpu", precision="float32"))
     listener = Listener(chosen.whisper)
     voices = chosen.voices or unseen_voices(chosen.kokoro_voices)
     marks: list[Mark] = []
