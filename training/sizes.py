@@ -102,12 +102,12 @@ TOY = Sizes(
     track_frames=160,
     track_batch=3,
     codec=CodecSizes(
-        filters=4, width=32, heads=2, layers=1, code_width=16, batch=4, frames=12, seconds=6.0, decoder_batch=2,
-        decoder_frames=8, decoder_seconds=4.0,
+        filters=4, width=32, heads=2, layers=1, code_width=16, batch=4, frames=12, seconds=3.0, decoder_batch=2,
+        decoder_frames=8, decoder_seconds=2.0,
     ),
     language=LanguageSizes(
         dim=32, layers=1, heads=2, depth_dim=16, depth_layers=1, depth_heads=2, depth_feed_forward=66, context=900,
-        phases=(Phase(320, 4, 0.5), Phase(480, 2, 0.5)), depth_positions=60, seconds=6.0, workers=0, pool=8000,
+        phases=(Phase(320, 4, 0.5), Phase(480, 2, 0.5)), depth_positions=60, seconds=3.0, workers=0, pool=8000,
     ),
 )  # fmt: skip
 
