@@ -37,6 +37,7 @@ PLACE = (
     "() => { const at = document.getElementById('talk-button').getBoundingClientRect(); return [at.top, at.bottom]; }"
 )
 LIT = "() => getComputedStyle(document.activeElement).outlineStyle"
+LONG_WORD = {"who": "persona", "number": 99, "text": "W" * 99, "start": 9, "end": 10}
 
 UNDER_DOCK = """() => {
   const [at, dock] = [document.activeElement, document.getElementById('dock')];
@@ -226,6 +227,10 @@ def test_it_is_within_reach_of_thumb_and_keyboard_and_can_be_read_in_light_and_d
     wait_for_text(page, "status", "Talking")
     assert [_focused(page) for _ in range(2)] == ["mute-button", "start-over-button"]
     page.evaluate("(words) => window.personaplex.warn({idle: words})", "Say something, or the talk ends in 30 s.")
+    page.evaluate("(said) => window.personaplex.transcript.said(said)", LONG_WORD)
+    assert page.locator("#transcript").evaluate("(box) => box.scrollWidth <= box.clientWidth"), (
+        "the longest word breaks"
+    )
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
         page.evaluate("(dark) => document.body.classList.toggle('dark', dark)", scheme == "dark")
