@@ -60,7 +60,7 @@ def _write(out: Path, cast: Cast, held: Held) -> None:
 def _options(arguments: list[str] | None) -> argparse.Namespace:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("checkpoint", help="a directory, or demo")
-    options.add_argument("--out", type=Path, default=Path("evaluation"))
+    options.add_argument("--out", type=Path, default=Path("training-work/evaluation"))
     options.add_argument("--talks", type=int, default=8)
     options.add_argument("--seconds", type=float, default=230.0, help="of each talk")
     options.add_argument("--seed", type=int, default=1)
@@ -70,7 +70,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     options.add_argument("--kokoro-voices", type=Path, default=Path("kokoro-js/package/voices"))
     options.add_argument("--whisper", type=Path, default=None, help="a faster-whisper model; default: tiny.en's wheel")
     options.add_argument("--codec-sentences", type=int, default=40)
-    options.add_argument("--cache", type=Path, default=Path("evaluation-cache"))
+    options.add_argument("--cache", type=Path, default=Path("training-work/cache"))
     return options.parse_args(arguments)
 
 
