@@ -34,15 +34,15 @@ def with_scales_folded(found: Header) -> Header:
 
 def read_rows(file: Any, name: str, rows: slice | None) -> Tensor:
     """A tensor of an open safetensors file, or some rows of it; a scaled one comes as float32."""
-    where = rows or slice(None)
-    if rows is None and name + SCALE not in file.keys():
-        whole: Tensor = file.get_tensor(name)
-        return whole
-    part: Tensor = file.get_slice(name)[where]
+    part = _read(file, name, rows)
     if part.dtype != torch.int8:
         return part
-    scale: Tensor = file.get_slice(name + SCALE)[where]
-    return part.float() * scale.float()
+    return part.float() * _read(file, name + SCALE, rows).float()
+
+
+def _read(file: Any, name: str, rows: slice | None) -> Tensor:
+    read: Tensor = file.get_tensor(name) if rows is None else file.get_slice(name)[rows]
+    return read
 
 
 def scaled_rows(matrix: Tensor) -> tuple[Tensor, Tensor]:
