@@ -1,7 +1,8 @@
 """Those who look on at a talk: each sees every frame as the model heard it, beside the one it spoke in the same step.
 
-In: frames in the order of the talk; one that was dropped on its way is missing, its index with it. Out: nothing; what
-an onlooker makes of them is its own. Looking on happens on the web's thread, never in a step.
+In: frames in the order of the talk; one that was dropped on its way is missing, its index with it, and one that comes
+late, because the connection before a resume was slow, is passed over. Out: nothing; what an onlooker makes of them is
+its own. Looking on happens on the web's thread, never in a step.
 Must not know: the web, torch, what is looked for.
 """
 
@@ -29,6 +30,7 @@ class Onlookers:
 
     def __init__(self) -> None:
         self._all: list[Onlooker] = []
+        self._next = 0
 
     def add(self, onlooker: Onlooker) -> None:
         """One more, from the next frame on."""
@@ -44,6 +46,9 @@ class Onlookers:
 
     def saw(self, index: int, heard: Pcm, spoken: Pcm) -> None:
         """Shows a frame to all."""
+        if index < self._next:
+            return
+        self._next = index + 1
         for onlooker in self._all:
             try:
                 onlooker.saw(index, heard, spoken)

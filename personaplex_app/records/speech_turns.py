@@ -46,19 +46,14 @@ class SpeechTurns:
 
     def __init__(self, detector: Detector | None = None) -> None:
         self._gates = {YOU: SpeechGate(detector), PERSONA: SpeechGate()}
-        self._begin()
-
-    def _begin(self) -> None:
         self._sides = {side: _Side(side) for side in SIDES}
         self._settled = TurnTaking()
         self._waiting: list[Utterance] = []
 
     def saw(self, index: int, heard: Pcm, spoken: Pcm) -> None:
-        """The next frame; an index that was there already begins another talk."""
-        if index >= MOST_FRAMES:
+        """The next frame; those that were there already are passed over."""
+        if not self.frames <= index < MOST_FRAMES:
             return
-        if index < self.frames:
-            self._begin()
         for name, pcm in ((YOU, heard), (PERSONA, spoken)):
             self.decided(name, index, self._gates[name].saw(pcm))
 

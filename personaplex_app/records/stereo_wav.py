@@ -16,15 +16,15 @@ PCM = 1
 
 def wav_head(sound_bytes: int, comment: str, software: str) -> bytes:
     """RIFF, format, INFO (ICMT, ISFT) and the head of the data."""
-    info = b"INFO" + _part(b"ICMT", _text(comment)) + _part(b"ISFT", _text(software))
+    remarks = b"INFO" + _part(b"ICMT", _text(comment)) + _part(b"ISFT", _text(software))
     block = CHANNELS * SAMPLE_BYTES
     layout = struct.pack("<HHIIHH", PCM, CHANNELS, SAMPLE_RATE_HZ, SAMPLE_RATE_HZ * block, block, 8 * SAMPLE_BYTES)
-    body = b"WAVE" + _part(b"fmt ", layout) + _part(b"LIST", info) + struct.pack("<4sI", b"data", sound_bytes)
+    body = b"WAVE" + _part(b"fmt ", layout) + _part(b"LIST", remarks) + struct.pack("<4sI", b"data", sound_bytes)
     return struct.pack("<4sI", b"RIFF", len(body) + sound_bytes) + body
 
 
 def _part(name: bytes, content: bytes) -> bytes:
-    """A chunk of RIFF; its length is told without the byte that makes it even."""
+    """A part of RIFF; its length is told without the byte that makes it even."""
     return struct.pack("<4sI", name, len(content)) + content + bytes(len(content) % 2)
 
 

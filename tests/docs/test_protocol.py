@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import httpx
 import numpy as np
 from support.call import eventually, play_out
 from support.front import OpenFront, open_front
@@ -106,6 +107,17 @@ def test_every_message_has_exactly_the_fields_that_the_page_names() -> None:
         for message in told:
             kind, fields = message["type"], set(message) - {"type"}
             assert fields <= set(named[kind]) if kind == "check" else fields == set(named[kind]), message
+
+    with Engine(TalkativeStepper()) as engine:
+        play_out(run)
+
+
+def test_what_is_told_beside_the_socket_is_named() -> None:
+    async def run() -> None:
+        async with open_front(engine) as front, httpx.AsyncClient(base_url=front.http) as client:
+            lines = (await client.get("/talk/lines")).json()
+        named = re.findall(r"`(\w+)`", PAGE.split("`GET /talk/lines` →")[1].split("`GET")[0])
+        assert named == [name for key in lines for name in (key, *(lines[key] if key == "model" else ()))]
 
     with Engine(TalkativeStepper()) as engine:
         play_out(run)

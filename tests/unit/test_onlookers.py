@@ -6,7 +6,7 @@ import logging
 
 import numpy as np
 import pytest
-from support.engine import CHOICES, frame_of
+from support.engine import CHOICES, Saved, frame_of
 
 from personaplex_app.audio import Pcm
 from personaplex_app.engine.session import Session, SessionState
@@ -64,6 +64,14 @@ def test_one_that_fails_looks_on_no_more_and_the_talk_goes_on(caplog: pytest.Log
     assert len(blind.seen) == 1 and len(witness.seen) == 2
 
 
-def test_a_resumed_talk_keeps_its_onlookers() -> None:
-    session = talking()
-    assert session.so_far().onlookers is session.onlookers
+def test_a_resumed_talk_keeps_its_onlookers_and_a_frame_of_the_connection_before_is_too_late() -> None:
+    before, witness = talking(), Witness()
+    before.onlookers.add(witness)
+    step(before, 0.25)
+    before.end("Lost.", park=True)
+    after = Session.continued(before.so_far(), Saved(), Tenancy(0, 1), lambda: None, before.clock)
+    after.state = SessionState.TALKING
+    assert after.onlookers is before.onlookers
+    step(after, 0.5)
+    assert after.take_spoken() and before.take_spoken()
+    assert witness.seen == [(1, 0.5, -0.5)]

@@ -81,7 +81,7 @@ def test_a_detector_that_is_sure_late_is_right_for_the_frames_before() -> None:
     assert turns.since(YOU) == 0.16
 
 
-def test_frames_that_are_missing_are_silent_and_a_talk_that_starts_over_begins_anew() -> None:
+def test_frames_that_are_missing_are_silent_and_one_that_comes_late_changes_nothing() -> None:
     turns = SpeechTurns()
     loud = np.full(FRAME_SAMPLES, 0.1, dtype=np.float32)
     for index in (0, 1, 2, 20, 21):
@@ -89,8 +89,8 @@ def test_frames_that_are_missing_are_silent_and_a_talk_that_starts_over_begins_a
     assert [(turn.side, turn.start_seconds) for turn in turns.turns][:1] == [(PERSONA, 0.08)]
     assert turns.frames == 22 and not turns.speech(PERSONA)[3:20].any()
     assert turns.levels_db(PERSONA)[[2, 10]].tolist() == [-20, -99]
-    turns.saw(0, silence(), silence())
-    assert turns.frames == 1 and turns.turns == []
+    turns.saw(20, loud, silence())
+    assert turns.frames == 22 and not turns.speech(YOU).any() and turns.speech(PERSONA)[20]
 
 
 def noises(samples: int) -> dict[str, Pcm]:
