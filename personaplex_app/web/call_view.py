@@ -75,8 +75,8 @@ def status_words(session: Session) -> str:
     if session.stalled:
         return "Talking, but the engine has not answered for a moment ..."
     if session.slow:
-        seconds = session.counters.heard_dropped * FRAME_SECONDS
-        return f"Talking, but slower than real time here: {seconds:.1f} s of what you said was dropped."
+        seconds = max(1, round(session.counters.heard_dropped * FRAME_SECONDS))  # whole ones: this is read aloud
+        return f"Talking, but slower than real time here: about {seconds} s of what you said was dropped."
     return "Talking. Speak whenever you like."
 
 

@@ -90,7 +90,7 @@ def test_steps_slower_than_time_keep_what_is_heard_young_and_say_so() -> None:
         dropped = talker.session.counters.heard_dropped
     ages = sorted(heard.at - talker.said_at[int(heard.value)] for heard in stepper.heard if heard.value)
     assert ages[int(0.95 * len(ages))] <= AGE_SECONDS and ages[-1] <= AGE_SECONDS + FRAME_SECONDS
-    assert dropped >= 5 and f"slower than real time here: {dropped * FRAME_SECONDS:.1f} s of" in words
+    assert dropped >= 5 and f"slower than real time here: about {round(dropped * FRAME_SECONDS) or 1} s of" in words
     assert talker.session.counters.heard == dropped + len(ages) + talker.session.view().waiting_frames
 
 

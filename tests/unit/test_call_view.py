@@ -28,7 +28,12 @@ def test_the_status_follows_the_talk(session: Session) -> None:
     assert status_words(session) == "Talking. Speak whenever you like."
     for value in range(5):
         session.hear(frame_of(value))
-    assert status_words(session) == "Talking, but slower than real time here: 0.2 s of what you said was dropped."
+    assert status_words(session) == "Talking, but slower than real time here: about 1 s of what you said was dropped."
+    told = set()
+    for value in range(25):
+        session.hear(frame_of(value))
+        told.add(status_words(session))
+    assert len(told) == 2, "a sentence that is read aloud changes once a second at most"
     session.stalled = True
     assert "has not answered" in status_words(session)
 
