@@ -7,6 +7,7 @@ Must not know: who allowed it, the web, files.
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Iterator
 
 import numpy as np
@@ -15,8 +16,9 @@ from personaplex_app.audio import FRAME_SAMPLES, FRAME_SECONDS, Pcm, int16_from_
 
 CHANNELS = 2
 FRAME_BYTES = FRAME_SAMPLES * CHANNELS * 2
-SILENT_FRAME = bytes(FRAME_BYTES)  # one for all holes: they take no memory
-PIECE_FRAMES = 16
+BLOCK_FRAMES = 16
+# Whole pages of the system's, which has them back at once when a recording is erased; of a heap it would not.
+BLOCK_BYTES = BLOCK_FRAMES * FRAME_BYTES
 FULL = "The server's memory for recordings is full: the recording ended here."
 LONG_ENOUGH = "The recording is as long as one may be: it ended here."
 
@@ -63,20 +65,20 @@ class Recording:
         self.first_frame: int | None = None
         self._room = room
         self._most_frames = most_frames
-        self._frames: list[bytes] = []
-        self._kept = 0
+        self._blocks: dict[int, mmap.mmap] = {}  # those that have a frame
+        self._frames = self._kept = 0
 
     def __len__(self) -> int:
-        return len(self._frames)
+        return self._frames
 
     @property
     def seconds(self) -> float:
         """How long it is."""
-        return round(len(self._frames) * FRAME_SECONDS, 3)
+        return round(self._frames * FRAME_SECONDS, 3)
 
     @property
     def kept_bytes(self) -> int:
-        """Memory that it takes."""
+        """Memory that it takes; what was dropped takes none."""
         return self._kept * FRAME_BYTES
 
     def saw(self, index: int, heard: Pcm, spoken: Pcm) -> None:
@@ -86,7 +88,7 @@ class Recording:
         if self.first_frame is None:
             self.first_frame = index
         at = index - self.first_frame
-        if at < len(self._frames):
+        if at < self._frames:
             return  # was there already
         if at >= self._most_frames:
             self._stop(LONG_ENOUGH)
@@ -94,25 +96,33 @@ class Recording:
             self._stop(FULL)
         else:
             self._kept += 1
-            self._frames += [SILENT_FRAME] * (at - len(self._frames))
-            self._frames.append(_interleaved(heard, spoken))
+            self._keep(at, _interleaved(heard, spoken))
+
+    def _keep(self, at: int, frame: bytes) -> None:
+        number, place = divmod(at, BLOCK_FRAMES)
+        if number not in self._blocks:
+            self._blocks[number] = mmap.mmap(-1, BLOCK_BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        self._blocks[number][place * FRAME_BYTES : (place + 1) * FRAME_BYTES] = frame
+        self._frames = at + 1
 
     def _stop(self, why: str) -> None:
         self.on, self.why = False, why
 
     def pieces(self, frames: int) -> Iterator[bytes]:
         """The first so many frames, piece by piece; what is erased meanwhile is silence."""
-        for first in range(0, frames, PIECE_FRAMES):
-            here = min(PIECE_FRAMES, frames - first)
-            found = self._frames[first : first + here]
-            yield b"".join([*found, *[SILENT_FRAME] * (here - len(found))])
+        for number, first in enumerate(range(0, frames, BLOCK_FRAMES)):
+            size = min(BLOCK_FRAMES, frames - first) * FRAME_BYTES
+            block = self._blocks.get(number)
+            yield bytes(size) if block is None else block[:size]
 
     def erase(self) -> None:
         """Ends it and leaves nothing of it."""
         self.on = False
-        self._frames.clear()
+        for block in self._blocks.values():
+            block.close()
+        self._blocks.clear()
         self._room.give(self.kept_bytes)
-        self._kept = 0
+        self._frames = self._kept = 0
 
 
 def _interleaved(heard: Pcm, spoken: Pcm) -> bytes:

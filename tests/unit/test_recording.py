@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import mmap
 import weakref
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,9 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from personaplex_app.audio import FRAME_SAMPLES, SAMPLE_RATE_HZ, Pcm, int16_from_float
-from personaplex_app.records.recording import FRAME_BYTES, FULL, LONG_ENOUGH, SILENT_FRAME, Recording, Room
+from personaplex_app.records.recording import BLOCK_BYTES, FRAME_BYTES, FULL, LONG_ENOUGH, Recording, Room
 from personaplex_app.records.stereo_wav import wav_head
 
+STATM = Path("/proc/self/statm")
 COMMENT = "Synthetic speech: a test's."
 
 
@@ -107,6 +110,22 @@ def test_nothing_is_left_of_what_is_erased_and_its_room_is_free() -> None:
     assert room.bytes == 0 and len(recording) == 0
 
 
+@pytest.mark.skipif(not STATM.exists(), reason="reads /proc")
+def test_memory_goes_back_to_the_system_when_a_recording_between_others_is_erased() -> None:
+    def resident() -> int:
+        return int(STATM.read_text().split()[1]) * mmap.PAGESIZE
+
+    room, loud = roomy(), tone(0, 440)
+    recordings = [Recording(room, 4000) for _ in range(3)]
+    for index in range(3000):
+        for recording in recordings:
+            recording.saw(index, loud, loud)
+    before, held = resident(), recordings[1].kept_bytes
+    recordings[1].erase()
+    assert before - resident() > 0.9 * held > 20e6
+    assert BLOCK_BYTES % mmap.PAGESIZE == 0, "whole pages"
+
+
 def test_the_frames_themselves_are_not_held() -> None:
     recording = Recording(roomy(), 100)
     heard, spoken = tone(0, 440), tone(0, 500)
@@ -120,7 +139,7 @@ def test_the_frames_themselves_are_not_held() -> None:
 def test_any_remark_makes_a_file(words: str) -> None:
     recording = Recording(roomy(), 10)
     see(recording, 0)
-    content = wav_head(FRAME_BYTES, words, words) + SILENT_FRAME
+    content = wav_head(FRAME_BYTES, words, words) + bytes(FRAME_BYTES)
     with soundfile.SoundFile(io.BytesIO(content)) as file:
         assert file.frames == FRAME_SAMPLES and file.comment == words.encode("ascii", "replace").decode()
     assert int.from_bytes(content[4:8], "little") == len(content) - 8
