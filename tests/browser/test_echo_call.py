@@ -67,6 +67,13 @@ def test_a_second_visitor_waits_in_line_and_talks_when_it_is_her_turn(microphone
         assert time.monotonic() - waited < 4.0, "and soon on a busy machine too, microphone asked for and all"
         assert re.search(r"about \d+ (s|min) to wait", words)
         assert text_of(second, "talk-button") == "Leave the line"
+        stop_call(second)
+        wait_for_text(second, "status", "You left the line.")
+        start_call(second, wait_connected=False)
+        second.evaluate("() => document.getElementById('talk-button').click()")
+        wait_for_text(second, "status", "You stopped before the talk began.")
+        start_call(second, wait_connected=False)
+        wait_for_text(second, "status", "You are number 1 in the line")
         stop_call(first)
         wait_for_text(first, "status", "You ended the talk")
         wait_for_text(second, "status", "It is your turn. Answer within 30 s.")

@@ -80,7 +80,8 @@ class Call {
   }
 
   stop() {
-    this.end(ended("You ended the talk."));
+    const talked = this.state === "talking" || this.grant;
+    this.end(talked ? ended("You ended the talk.") : this.state === "waiting" ? WORDS.left : WORDS.cancelled);
   }
 
   end(sentence) {

@@ -10,6 +10,8 @@ export const WORDS = {
   framed: t("This page stands in a frame that may not use the microphone. Open it in a window of its own."),
   connecting: t("Connecting ..."),
   moving: t("WebRTC does not connect from here. Moving to the socket ..."),
+  left: t("You left the line."),
+  cancelled: t("You stopped before the talk began."),
   back: t("The connection was lost. Going back to your talk ..."),
   gone: t("The connection to the server was lost."),
   unplugged: t("Your microphone is gone, unplugged or taken by another program, and no other was found. Connect one and press Talk again."),
