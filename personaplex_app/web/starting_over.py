@@ -24,6 +24,7 @@ async def start_over(desk: FrontDesk, talk: Talk, address: str, choices: Choices
     voice = desk.own_voice(talk.ticket.visitor, choices.voice)
     desk.count_start(talk.ticket.visitor, address)
     talk.count()
+    before = talk.session
     talk.entering = True
     try:
         await talk.start_over(desk.engine, choices, voice)
@@ -35,4 +36,5 @@ async def start_over(desk: FrontDesk, talk: Talk, address: str, choices: Choices
     desk.recorder.joined(talk)
     desk.metrics.started_over()
     if talk.meter is not None:
+        talk.meter.note(before.counters)  # what came while the new one was prepared
         talk.meter.begin_anew(talk.session.counters)

@@ -9,10 +9,11 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 from support.call import eventually, play_out
+from support.counting import Counting, counted, counting
 from support.engine import ProbeStepper, until
-from support.front import Caller, OpenFront, level, open_front
+from support.front import OpenFront, level, open_front
 
-from personaplex_app.audio import FRAME_SAMPLES, FRAME_SECONDS, Pcm
+from personaplex_app.audio import FRAME_SAMPLES, FRAME_SECONDS
 from personaplex_app.controls import Choices, SamplingSettings
 from personaplex_app.engine import tick_loop
 from personaplex_app.engine.call_clock import CallLimits
@@ -20,15 +21,6 @@ from personaplex_app.engine.facade import YOU_STOPPED, Engine
 from personaplex_app.engine.session import HEARD_FRAMES, SPOKEN_FRAMES, Session
 from personaplex_app.web.desk import LOST, TOO_LATE
 from personaplex_app.web.talk import NEXT_CALL
-
-STEP = 1 / 1024  # PCM16 carries it exactly
-
-
-class Counting(ProbeStepper):
-    """An echo with a word for every step: its token's number."""
-
-    def text(self, token: int) -> bytes:
-        return b" %d" % token
 
 
 @pytest.fixture
@@ -40,16 +32,6 @@ def stepper() -> ProbeStepper:
 def three_lines() -> Iterator[Engine]:
     with Engine(ProbeStepper(slots=3)) as engine:
         yield engine
-
-
-def counting(number: int) -> Pcm:
-    """A microphone whose frames can be told from each other."""
-    return np.full(FRAME_SAMPLES, STEP * (number % 500 + 1), dtype=np.float32)
-
-
-def _numbers(caller: Caller) -> list[int]:
-    """Which of `counting`'s frames came back; 0 is silence."""
-    return [round(float(frame[0]) / STEP) for frame in caller.heard]
 
 
 def _session(front: OpenFront) -> Session:
@@ -70,7 +52,7 @@ def test_every_frame_comes_back_whole_in_order_and_soon(engine: Engine) -> None:
             await eventually(lambda: len(caller.heard) >= 25, what="two seconds of sound")
             assert {len(frame) for frame in caller.heard} == {FRAME_SAMPLES}
             assert all(np.ptp(frame) == 0 for frame in caller.heard)
-            numbers = [number for number in _numbers(caller) if number]
+            numbers = counted(caller)
             assert numbers == list(range(1, len(numbers) + 1)), "none is lost, none is swapped"
             gaps = np.diff(caller.heard_at)
             assert np.median(gaps) == pytest.approx(FRAME_SECONDS, abs=0.02)
@@ -86,8 +68,8 @@ def test_sound_in_pieces_of_any_even_length_is_the_same_sound(engine: Engine) ->
             raw = (sound * 32768).astype("<i2").tobytes()
             for start, end in ((0, 2), (2, 1000), (1000, 7680), (7680, len(raw))):
                 await caller.send(raw[start:end])
-            await eventually(lambda: len([n for n in _numbers(caller) if n]) == 3, what="three frames")
-            assert [number for number in _numbers(caller) if number] == [1, 2, 3]
+            await eventually(lambda: len(counted(caller)) == 3, what="three frames")
+            assert counted(caller) == [1, 2, 3]
 
     play_out(story)
 
@@ -422,7 +404,7 @@ def test_fast_and_slow_senders_leave_an_honest_one_alone(three_lines: Engine) ->
             fast.speak(counting, speed=10.0)
             slow.speak(counting, speed=0.5)
             await eventually(lambda: len(honest.heard) >= 50, 8.0, "four seconds of sound")
-            numbers = [number for number in _numbers(honest) if number]
+            numbers = counted(honest)
             assert numbers == list(range(1, len(numbers) + 1))
             assert sessions["honest"].counters.heard_dropped == 0
             quick = sessions["fast"].counters
@@ -430,9 +412,7 @@ def test_fast_and_slow_senders_leave_an_honest_one_alone(three_lines: Engine) ->
             assert len(sessions["fast"]._heard) <= HEARD_FRAMES and len(sessions["fast"]._spoken) <= SPOKEN_FRAMES
             late = sessions["slow"].counters
             assert late.missed + late.silence_filled > 15, "and what is missing is counted too"
-            assert [number for number in _numbers(slow) if number] == list(
-                range(1, sum(number > 0 for number in _numbers(slow)) + 1)
-            )
+            assert counted(slow) == list(range(1, len(counted(slow)) + 1))
             assert len(fast.heard) <= len(honest.heard) + 10
 
     play_out(story)
@@ -448,7 +428,7 @@ def test_who_does_not_read_holds_nobody_up(three_lines: Engine) -> None:
             await honest.talk()
             honest.speak(counting)
             await eventually(lambda: len(honest.heard) >= 25, 5.0)
-            numbers = [number for number in _numbers(honest) if number]
+            numbers = counted(honest)
             assert numbers == list(range(1, len(numbers) + 1))
             deaf.connection.transport.resume_reading()
             await asyncio.sleep(0.1)

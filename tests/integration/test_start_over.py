@@ -4,16 +4,17 @@ another one, refusals are words, and others neither wait less nor hear anything 
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Any
 
 import numpy as np
 import pytest
 from support.call import Call, eventually, open_desk, play_out, talking, tone
+from support.counting import Counting, counted, counting
 from support.desk import Door, slot_free
 from support.engine import CHOICES, ProbeStepper, is_over, is_talking
 from support.front import Caller, Message, level, open_front
 
-from personaplex_app.audio import FRAME_SAMPLES, Pcm
 from personaplex_app.controls import Choices, SamplingSettings
 from personaplex_app.engine.call_clock import CallLimits
 from personaplex_app.engine.echo import EchoVoice
@@ -23,29 +24,12 @@ from personaplex_app.web.own_voices import OwnVoices
 from personaplex_app.web.starting_over import NOT_YET, start_over
 from personaplex_app.web.talk_socket import NO_TALK
 
-STEP = 1 / 1024
 ANEW = Choices("", "none", SamplingSettings(audio_temperature=0.1), 5_000)
-
-
-class Counting(ProbeStepper):
-    """An echo with a word for every step: its token's number."""
-
-    def text(self, token: int) -> bytes:
-        return b" %d" % token
 
 
 @pytest.fixture
 def stepper() -> ProbeStepper:
     return Counting(slots=2)
-
-
-def counting(number: int) -> Pcm:
-    return np.full(FRAME_SAMPLES, STEP * (number % 500 + 1), dtype=np.float32)
-
-
-def _numbers(caller: Caller) -> list[int]:
-    """Which of `counting`'s frames came back, silence left out."""
-    return [number for frame in caller.heard if (number := round(float(frame[0]) / STEP))]
 
 
 async def _started_over(caller: Caller, **choices: Any) -> Message:
@@ -65,7 +49,7 @@ def test_the_connection_stays_and_the_talk_is_another(engine: Engine) -> None:
             anna.speak(level(0.25))
             bert.speak(counting)
             await anna.next("words", fits=lambda told: "5" in told["text"])
-            begun = _numbers(bert)
+            begun = counted(bert)
             view = await _started_over(anna, prompt="Be strict.", seed="900", audio_temperature=0.3)
             at = len(anna.told)
             assert (view["path"], view["resumed"]) == ("socket", False) and view["grant"] != first["grant"]
@@ -75,8 +59,8 @@ def test_the_connection_stays_and_the_talk_is_another(engine: Engine) -> None:
             assert words["from_start"] and words["text"].split()[0] == "900"
             heard = len(anna.heard)
             await eventually(lambda: len(anna.heard) > heard + 5, what="sound goes on over the same socket")
-            await eventually(lambda: len(_numbers(bert)) > len(begun) + 10)
-            assert _numbers(bert) == list(range(1, len(_numbers(bert)) + 1)), "the other hears no gap"
+            await eventually(lambda: len(counted(bert)) > len(begun) + 10)
+            assert counted(bert) == list(range(1, len(counted(bert)) + 1)), "the other hears no gap"
             assert "started_over" not in [told["type"] for told in bert.told + anna.told[at:]]
             assert not engine.can_resume(first["grant"]) and engine.can_resume(view["grant"])
             page = front.desk.metrics.render
@@ -275,6 +259,8 @@ def test_who_talks_hears_the_old_talk_until_the_new_one_is_prepared(door: Door) 
             await beginning
             await eventually(lambda: is_talking(call.session))
             assert call.session.choices == ANEW
+            found = re.search(r'sound_frames_total{fate="heard"} (\d+)', desk.metrics.render()[0].decode())
+            assert found is not None and int(found[1]) >= old.counters.heard > stepped + 5, "all of it counts"
             await call.stop()
 
     with Engine(door) as engine:
