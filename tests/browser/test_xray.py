@@ -98,6 +98,8 @@ def test_the_picture_and_the_words_are_the_figures(microphone, echo_url, tmp_pat
         assert len(drawn.findall(f"{SVG}rect[@class='you']")) == 3
         page.evaluate(TAKE, {**message, "marks": [{"second": 1, "kind": "guard", "action": "<b>x</b>", "reason": "y"}]})
         assert picture.locator("polygon.guard").count() == 1
+        page.evaluate(TAKE, {"type": "xray", **xray(scripted(you=" " * 90, persona=" " * 90), [])})
+        assert page.locator("#xray-summary li").all_inner_texts() == ["Nobody spoke in this talk."]
         page.set_viewport_size({"width": 1200, "height": 700})
         for part in ("about", "keep", "xray"):
             page.locator(f"#{part}").evaluate("(part) => part.scrollIntoView()")

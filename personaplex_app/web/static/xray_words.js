@@ -15,6 +15,7 @@ export function length(seconds) {
 }
 
 export function sentences({ figures: { you, persona, both }, marks }) {
+  if (!you.talk_seconds && !persona.talk_seconds) return [t("Nobody spoke in this talk.")];
   const said = [
     t("You talked for {you}, the persona for {persona}: {share} % of the talking was yours.", {
       you: length(you.talk_seconds), persona: length(persona.talk_seconds), share: Math.round(100 * you.talk_share),
