@@ -19,6 +19,7 @@ WELL = {
     "lost_down": 0.0,
     "unsent_ms": 0.0,
     "round_trip_ms": 30.0,
+    "held_ms": 1010.0,
     "given": 1.0,
     "unheard": 0.0,
     "overrun": 0.0,
@@ -73,6 +74,9 @@ def judged(page: Page, before: dict[str, Any] | None = None, **figures: Any) -> 
         ({"silent_ms": 6000.0}, "network", "silent"),
         ({"given": 0.6}, "browser", "given"),
         ({"given": 0.6, "unheard": 0.3, "made": 0.7, "gaps": 0.3}, "browser", "given"),
+        ({"held_ms": 5000.0, "gaps": 0.2}, "browser", "held"),
+        ({"held_ms": 5000.0, "unheard": 0.3}, "browser", "held"),
+        ({"held_ms": 5000.0}, "well", "well"),
         ({"awake": False, "given": 0.0}, "browser", "asleep"),
         ({"microphone": "muted"}, "browser", "microphone_muted"),
         ({"microphone": "ended", "unheard": 1.0}, "browser", "microphone_ended"),
@@ -182,6 +186,7 @@ def test_figures_are_what_came_between_the_first_look_and_the_last(page: Page) -
     assert (found["dropped"], found["missed"], found["unheard"], found["late_ms"]) == (2, 0, 0, 0)
     assert found["overrun"] == pytest.approx(2 / 64)
     assert (found["lost_up"], found["lost_down"]) == (0.04, 0.04)
+    assert found["held_ms"] == 3000.0
     assert found["made"] == pytest.approx(0.992) and found["given"] == pytest.approx(0.98)
     assert found["player_ms"] == pytest.approx(50) and found["queue_ms"] == pytest.approx(170)
     assert found["round_trip_ms"] == 40.0 and found["gaps"] is None and found["unsent_ms"] is None

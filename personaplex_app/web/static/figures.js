@@ -48,6 +48,7 @@ export function figuresOf(samples) {
     jitter_ms: last.jitter_ms,
     round_trip_ms: median(samples.map((one) => one.round_trip_ms).filter((one) => one !== null)),
     unsent_ms: last.unsent_ms,
+    held_ms: Math.max(...samples.slice(1).map((one, index) => one.at - samples[index].at)),
     given: share(since("given_ms"), ms),
     unheard: share(since("filled"), frames),
     made: toldMs > 0 ? (frames * FRAME_MS) / toldMs : null,

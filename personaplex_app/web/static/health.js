@@ -34,6 +34,7 @@ const SENTENCES = {
   gaps: ({ percent }) => t("Your network brings the persona's sound unevenly: {percent} % came too late.", { percent }),
   silent: ({ seconds }) => t("Nothing has come from the server for {seconds} s: your network, or the server itself.", { seconds }),
   given: ({ percent }) => t("Your browser gives only {percent} % of the microphone's sound: this device is too busy.", { percent }),
+  held: () => t("Your browser was held up for a moment: this device is too busy."),
   asleep: () => t("Your browser has put the sound to sleep. Click on the page."),
   microphone_muted: () => t("Your microphone gives no sound: it is switched off, on itself or in the system."),
   microphone_ended: () => t("Your microphone is gone. Connect it and press Talk again."),

@@ -12,6 +12,7 @@ export const LIMITS = {
   unheard: 0.08, // of the frames: silence, because nothing came from here in time
   overrun: 0.05, // of the frames that came: left out, because the model was not there for them
   strained_ms: 60, // a step that leaves no room for one that takes longer
+  held_ms: 1800, // between two looks, which are a second apart where the page is not held up
   made: 0.9, // of the frames that were due; fewer came out of the model
   given: 0.85, // of the sound that a microphone gives
   silent_ms: 4000, // since the server last said anything
@@ -22,7 +23,7 @@ const BEFORE_WELL = 5; // and so many before all is called well again
 
 // What these figures say; `before` is the trouble that is told at present.
 export function judge(figures, before = { who: "well", what: "well" }) {
-  const tests = [microphone, awake, silence, engine, loss, unsent, behind, roundTrip, given, unheard, gaps];
+  const tests = [microphone, awake, silence, engine, loss, unsent, behind, roundTrip, given, held, unheard, gaps];
   for (const test of tests) {
     const found = test(figures, (what) => (before.what === what ? AGAIN : 1));
     if (found) return found;
@@ -80,6 +81,12 @@ function roundTrip({ round_trip_ms }, times) {
 function given({ given }, times) {
   if (given === null || given >= 1 - (1 - LIMITS.given) * times("given")) return null;
   return { who: "browser", what: "given", percent: Math.round(100 * given) };
+}
+
+// A page that stood still passes no sound on, whatever the network brings.
+function held({ held_ms, ...others }, times) {
+  const uneven = held_ms > LIMITS.held_ms && (unheard(others, times) || gaps(others, times) || times("held") < 1);
+  return uneven && { who: "browser", what: "held" };
 }
 
 function unheard({ unheard, made }, times) {
