@@ -13,6 +13,7 @@ import numpy as np
 
 from personaplex_app.audio import SAMPLE_RATE_HZ, Pcm, silence
 from personaplex_app.client import (
+    Echo,
     Event,
     Guard,
     Notice,
@@ -108,7 +109,7 @@ class Screen:
         """One event; a refusal before the talk has begun is an error, told as such by whoever waits for the talk."""
         if isinstance(event, Words):
             self._add(event.text, event.from_start)
-        elif isinstance(event, Waiting | Turn | TalkState | Guard | Notice | Reconnecting) or (
+        elif isinstance(event, Waiting | Turn | TalkState | Guard | Echo | Notice | Reconnecting) or (
             isinstance(event, Refused) and begun
         ):
             self.tell(event.sentence)

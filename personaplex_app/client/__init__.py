@@ -4,7 +4,7 @@
         await talk.started()  # waits in line, answers when it is our turn
         await talk.say(pcm)  # float32 [n] at 24 kHz, at the pace of speech; `send` takes a live microphone's pieces
         piece = await talk.receive()  # float32 [m], or None once the talk is over
-        async for event in talk: ...  # Waiting, Turn, TalkState, Words, Said, Guard, Notice, Reconnecting, Ended ...
+        async for event in talk: ...  # Waiting, TalkState, Words, Said, Guard, Echo, Notice, Reconnecting, Ended ...
 
 Whatever goes wrong is an error of `personaplex_app.errors`. Must not know: torch, the engine, the web's side.
 """
@@ -12,6 +12,7 @@ Whatever goes wrong is an error of `personaplex_app.errors`. Must not know: torc
 from personaplex_app.client.line import Line, connect
 from personaplex_app.client.messages import (
     Admitted,
+    Echo,
     Ended,
     Event,
     Guard,
@@ -30,11 +31,13 @@ from personaplex_app.client.messages import (
     Unknown,
     Waiting,
     Words,
+    Xray,
 )
 from personaplex_app.client.talk import Talk
 
 __all__ = [
     "Admitted",
+    "Echo",
     "Ended",
     "Event",
     "Guard",
@@ -55,5 +58,6 @@ __all__ = [
     "Unknown",
     "Waiting",
     "Words",
+    "Xray",
     "connect",
 ]

@@ -18,6 +18,7 @@ from personaplex_app.client.link import LinkLost
 from personaplex_app.client.mailbox import Mailbox
 from personaplex_app.client.messages import (
     Admitted,
+    Echo,
     Event,
     Guard,
     Health,
@@ -56,7 +57,7 @@ class Exchange:
         self._line = line
         self._course = course
         self._pieces = 0
-        self._guarded = 0
+        self._told: dict[type[Guard | Echo], int] = {}  # how many of a talk's
         self._pinged_at = self._last_at = time.monotonic()
 
     async def run(self) -> None:
@@ -142,11 +143,11 @@ class Exchange:
             self.health = event
             return
         if isinstance(event, StartedOver):
-            self._guarded = 0
-        if isinstance(event, Guard):
-            if event.number < self._guarded:
+            self._told.clear()
+        if isinstance(event, Guard | Echo):
+            if event.number < self._told.get(type(event), 0):
                 return  # told again after a resume
-            self._guarded = event.number + 1
+            self._told[type(event)] = event.number + 1
         self._tell_all(event)
         if self._course.retry:
             raise LinkLost
