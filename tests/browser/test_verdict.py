@@ -42,6 +42,12 @@ WINDOW = """(samples) => import('/figures.js').then(({ Window }) => {
   return [window.samples.length, window.long];
 })"""
 
+HELD = """(samples) => import('/figures.js').then(({ Window }) => {
+  const window = new Window();
+  samples.forEach((sample) => window.add(sample));
+  return window.heldMs;
+})"""
+
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
@@ -186,7 +192,6 @@ def test_figures_are_what_came_between_the_first_look_and_the_last(page: Page) -
     assert (found["dropped"], found["missed"], found["unheard"], found["late_ms"]) == (2, 0, 0, 0)
     assert found["overrun"] == pytest.approx(2 / 64)
     assert (found["lost_up"], found["lost_down"]) == (0.04, 0.04)
-    assert found["held_ms"] == 3000.0
     assert found["made"] == pytest.approx(0.992) and found["given"] == pytest.approx(0.98)
     assert found["player_ms"] == pytest.approx(50) and found["queue_ms"] == pytest.approx(170)
     assert found["round_trip_ms"] == 40.0 and found["gaps"] is None and found["unsent_ms"] is None
@@ -202,6 +207,17 @@ def test_looks_of_another_way_or_another_talk_are_not_compared(page: Page) -> No
     assert kept((0, "webrtc", 0), (1000, "socket", 12)) == [1, 0]
     assert kept((0, "webrtc", 90), (1000, "webrtc", 3), (2000, "webrtc", 15)) == [2, 1000]
     assert kept(*((1000.0 * k, "webrtc", 12 * k) for k in range(20))) == [7, 6000]
+
+
+def test_a_page_that_stood_still_is_remembered_until_nothing_bears_its_marks(page: Page) -> None:
+    def held_ms(*at: float) -> float:
+        samples = [{"at": one, "path": "webrtc", "frames": int(one)} for one in at]
+        return float(page.evaluate(HELD, samples))
+
+    assert held_ms(0, 1000, 2100) == 0
+    assert held_ms(0, 1000, 4000) == 3000 and held_ms(0, 3000, 8000) == 5000
+    assert held_ms(0, 3000, *range(4000, 11_001, 1000)) == 3000
+    assert held_ms(0, 3000, *range(4000, 12_001, 1000)) == 0
 
 
 def test_every_verdict_has_a_sentence() -> None:

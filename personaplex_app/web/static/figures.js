@@ -3,21 +3,29 @@
 // In: samples (sample.js), the oldest first, at least two; totals become what came between the first and the last. Out:
 // figures, null where nobody knows. Must not know: peers, sockets, the page.
 
-import { FRAME_MS } from "./verdict.js";
+import { FRAME_MS, LIMITS } from "./verdict.js";
 
 export const WINDOW_MS = 6000;
+const BEHIND_MS = 2500; // so late what was told while the page stood still is read and counted
 
 // Samples that belong together: of one way and one talk, and young enough.
 export class Window {
   constructor() {
     this.samples = [];
+    this.held = { ms: 0, at: -Infinity };
   }
 
   add(sample) {
     const last = this.samples.at(-1);
+    if (last && sample.at - last.at > LIMITS.held_ms) this.held = { ms: sample.at - last.at, at: sample.at };
     if (last && (last.path !== sample.path || last.frames > sample.frames)) this.samples = [];
     this.samples.push(sample);
     while (sample.at - this.samples[0].at > WINDOW_MS) this.samples.shift();
+  }
+
+  // How long the page stood still, as long as any sample may bear the marks of it.
+  get heldMs() {
+    return this.samples.at(-1)?.at - this.held.at < WINDOW_MS + BEHIND_MS ? this.held.ms : 0;
   }
 
   get long() {
@@ -48,7 +56,6 @@ export function figuresOf(samples) {
     jitter_ms: last.jitter_ms,
     round_trip_ms: median(samples.map((one) => one.round_trip_ms).filter((one) => one !== null)),
     unsent_ms: last.unsent_ms,
-    held_ms: Math.max(...samples.slice(1).map((one, index) => one.at - samples[index].at)),
     given: share(since("given_ms"), ms),
     unheard: share(since("filled"), frames),
     made: toldMs > 0 ? (frames * FRAME_MS) / toldMs : null,

@@ -84,7 +84,7 @@ class Health {
     if (looking !== this.looking) return; // the talk ended meanwhile
     this.window.add(sample);
     if (this.window.long < LEAST_MS) return;
-    const figures = figuresOf(this.window.samples);
+    const figures = { ...figuresOf(this.window.samples), held_ms: this.window.heldMs };
     this.show(this.verdicts.saw(figures));
     this.fill(figures);
   }
