@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 import torch
 import tqdm
-from _pytest.runner import runtestprotocol
 
 from personaplex_app.model.checkpoint import Checkpoint, open_checkpoint
 from personaplex_app.model.loading import Weights, load_weights
@@ -30,21 +29,11 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("filterwarnings", "ignore:builtin type:DeprecationWarning")
 
 
-def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-    """What is marked `timed` has failed once it failed each time: the machine may be busy with something else."""
-    if item.get_closest_marker("timed") is None:
-        return None
-    hook, place = item.ihook, item.location
-    hook.pytest_runtest_logstart(nodeid=item.nodeid, location=place)
-    for _ in range(TIMED_ATTEMPTS):
-        item._initrequest()  # type: ignore[attr-defined]  # fixtures of the test's own are made anew
-        reports = runtestprotocol(item, log=False, nextitem=nextitem)
-        if not any(report.failed for report in reports):
-            break
-    for report in reports:
-        hook.pytest_runtest_logreport(report=report)
-    hook.pytest_runtest_logfinish(nodeid=item.nodeid, location=place)
-    return True
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What is marked `timed` fails once it failed each time: the machine may be busy with something else."""
+    for item in items:
+        if item.get_closest_marker("timed") is not None:
+            item.add_marker(pytest.mark.flaky(reruns=TIMED_ATTEMPTS - 1))
 
 
 @pytest.fixture(scope="session", autouse=True)
