@@ -133,7 +133,7 @@ class Caller:
         """Sends whatever it is."""
         await self.connection.send(raw)
 
-    async def next(self, kind: str, seconds: float = 5.0, fits: Callable[[Message], object] = bool) -> Message:
+    async def next(self, kind: str, seconds: float = 20.0, fits: Callable[[Message], object] = bool) -> Message:
         """The next message of this kind that fits; what came before it is passed over."""
         began = time.monotonic()
         while True:

@@ -5,6 +5,7 @@ import { t, translated } from "./i18n.js";
 import { Line } from "./line.js";
 import * as microphone from "./microphone.js";
 import { RtcPath } from "./rtc_path.js";
+import { lockedSeed } from "./seed_lock.js";
 import { SoundWatch } from "./sound_watch.js";
 import { Transcript } from "./turns.js";
 import { BUTTONS, PATHS, WORDS, ended, microphoneWords } from "./words.js";
@@ -107,7 +108,8 @@ class Call {
   }
 
   choices() {
-    return { ...this.values, loop_guard: element("loop-guard").checked };
+    const seed = this.values.seed || lockedSeed();
+    return { ...this.values, seed, loop_guard: element("loop-guard").checked };
   }
 
   set() {

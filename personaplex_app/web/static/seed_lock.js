@@ -1,6 +1,6 @@
 // "Lock seed": while it is ticked, the seed box holds the seed that the last talk had; unticked, it is emptied.
 //
-// In: `seed` of the `talk` messages, what the seed box holds. Out: a filled box; `lastSeed` for whoever asks.
+// In: `seed` of the `talk` messages, what the seed box holds. Out: a filled box; `lastSeed`, `lockedSeed` for whoever asks.
 // Must not know: sampling, how a talk is asked for.
 
 import { fill, onValues, values } from "./fields.js";
@@ -8,6 +8,8 @@ import { fill, onValues, values } from "./fields.js";
 let last = ""; // of the last talk, as text: it may be larger than a number can hold
 
 export const lastSeed = () => last;
+// What an empty seed box stands for: it may be filled a moment after a persona's card has emptied it.
+export const lockedSeed = () => (lock()?.checked ? last : "");
 
 const lock = () => document.getElementById("lock-seed");
 const writing = () => Boolean(document.activeElement?.closest?.("#seed"));
