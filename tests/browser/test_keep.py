@@ -72,6 +72,12 @@ def test_a_talk_is_recorded_with_consent_loaded_and_deleted(microphone, plain_ur
         wait_for_text(page, "keep-list", "kept for another 60 min")
         assert consent.is_checked(), "until it is unticked"
 
+        page.evaluate("() => { document.querySelector('#keep-list li').id = 'pressed'; }")
+        with page.expect_response("**/recordings"):
+            page.evaluate("() => document.dispatchEvent(new CustomEvent('personaplex-state', {detail: 'idle'}))")
+        page.wait_for_timeout(100)
+        assert page.locator("#pressed").count() == 1, "what may be pressed just now is not made anew"
+
         sound, rate = soundfile.read(loaded(page, "WAV (", tmp_path), dtype="float32", always_2d=True)
         left, right = np.ascontiguousarray(sound.T)
         assert rate == 24_000 and len(sound) / rate > 8

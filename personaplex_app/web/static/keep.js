@@ -103,20 +103,32 @@ class Keep {
     try {
       const { possible, recordings } = await askJson("recordings");
       part("keep-ask").hidden = !possible;
-      part("keep-list").replaceChildren(...recordings.map((one) => this.row(one)));
+      this.show(recordings.map((one) => ({ ...one, minutes: Math.max(1, Math.round((one.expires_seconds ?? 0) / 60)) })));
     } catch (error) {
       tell("keep-told", error.message, { bad: true });
     }
   }
 
-  row({ id, on, seconds, bytes, expires_seconds: left }) {
-    const values = { length: clock(seconds), minutes: Math.max(1, Math.round((left ?? 0) / 60)) };
+  // Rows that say what they said stay as they are: one of them may be pressed just now, or have the focus.
+  show(recordings) {
+    const rows = new Map([...part("keep-list").children].map((row) => [row.dataset.says, row]));
+    const wanted = recordings.map((one) => {
+      const says = JSON.stringify([one.id, one.on, one.bytes, one.minutes]);
+      return rows.get(says) ?? this.row(one, says);
+    });
+    if (wanted.length !== rows.size || wanted.some((row, at) => row !== part("keep-list").children[at])) {
+      part("keep-list").replaceChildren(...wanted);
+    }
+  }
+
+  row({ id, on, seconds, bytes, minutes, expires_seconds: left }, says) {
+    const values = { length: clock(seconds), minutes };
     const words = on ? t("Recording goes on") : left === null ? values.length : t("{length} · kept for another {minutes} min", values);
     const size = `${Math.max(0.1, bytes / 1e6).toFixed(1)} MB`;
     const link = (kind) => make("a", { href: address(`recordings/${id}.${kind}`), download: "", textContent: kind === "wav" ? `WAV (${size})` : kind.toUpperCase() });
     return make(
       "li",
-      {},
+      { dataset: { says } },
       make("span", { className: "length", textContent: words }),
       make("span", { className: "files" }, ...(on ? [] : FILES.map(link))),
       button(t("Delete"), () => this.remove(id), { aria: { label: t("Delete the recording of {length}", values) } }),
