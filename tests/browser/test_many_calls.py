@@ -25,12 +25,10 @@ def test_twenty_calls_and_five_killed_visitors(microphone, probe) -> None:
         before = probe.everything()
         for _ in range(CYCLES - 1):
             _call(page)
-        visitors = [second_visitor(page, url) for _ in range(KILLED)]
-        for visitor in visitors:
+        for _ in range(KILLED):  # a line each: the next one comes before the last one is known to be gone
+            visitor = second_visitor(page, url)
             start_call(visitor)
             wait_for_text(visitor, "status", "Talking")
-        wait_for_text(page, "status", f"All {KILLED} lines are taken")
-        for visitor in visitors:
             visitor.context.close()
         wait_for_text(page, "status", ALL_FREE, FREE_AND_SHOWN_MS)
         page.wait_for_timeout(1000)  # connections close a moment after their slots are free
