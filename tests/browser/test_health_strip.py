@@ -5,12 +5,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from playwright.sync_api import Page
 from support.browser import browser_page, start_call, stop_call, text_of, wait_for_text
 from support.served import served
 from support.speech import speak
 
 from .conftest import PROBE
+
+pytestmark = pytest.mark.timed  # a machine that others load is a line that stutters
 
 WATCH = """() => {
   const strip = document.getElementById('health');

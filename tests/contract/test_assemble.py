@@ -118,7 +118,8 @@ def test_where_the_kernels_fail_the_plain_engine_is_planned_anew_and_measured(
     assert stepper.plan is not None and stepper.plan.layout == PLAIN
     remark = "The fast engine cannot run here (ImportError); the plain one runs as bfloat16, 2 lines."
     assert stepper.remark == lines[1] == remark and lines[2] == f"The plan: {stepper.plan.words}"
-    assert "bfloat16, 2 lines on RTX 4090: with every line taken" in stepper.summary and " ms of 80." in stepper.summary
+    assert "bfloat16, 2 lines on RTX 4090: with every line taken" in stepper.summary
+    assert any(words in stepper.summary for words in (" ms of 80.", " ms, more than the 80 ")), "whatever it measured"
 
 
 def test_where_the_kernels_fail_nothing_of_theirs_is_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

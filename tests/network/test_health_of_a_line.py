@@ -13,7 +13,7 @@ from support.netns import needs_namespaces
 from support.served import served
 from support.signals import clicks
 
-pytestmark = [needs_namespaces, pytest.mark.browser]
+pytestmark = [needs_namespaces, pytest.mark.browser, pytest.mark.timed]
 
 FLAGS = ("--engine", "echo", "--plain-microphone", "--host", "0.0.0.0", "--public")
 LOSS = 0.1
