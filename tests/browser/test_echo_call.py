@@ -15,6 +15,7 @@ from support.speech import pause, speak
 from .conftest import PROBE
 
 SENTENCE = "Good morning, this is a test of the line, and every word of it should come back to me."
+TWICE = "() => [1, 2].forEach(() => document.getElementById('talk-button').click())"
 ATTEMPTS = 3  # a shared machine may be busy with something else for a while
 
 
@@ -69,8 +70,7 @@ def test_a_second_visitor_waits_in_line_and_talks_when_it_is_her_turn(microphone
         assert text_of(second, "talk-button") == "Leave the line"
         stop_call(second)
         wait_for_text(second, "status", "You left the line.")
-        start_call(second, wait_connected=False)
-        second.evaluate("() => document.getElementById('talk-button').click()")
+        second.evaluate(TWICE)  # before the server has answered
         wait_for_text(second, "status", "You stopped before the talk began.")
         start_call(second, wait_connected=False)
         wait_for_text(second, "status", "You are number 1 in the line")

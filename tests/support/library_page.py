@@ -18,7 +18,8 @@ from playwright.sync_api import Page, expect
 from personaplex_app.web.form import FIELDS
 
 READY = "html[data-library=ready]"
-PATIENCE_MS = 8_000
+PATIENCE_MS = 20_000
+HOLDS = "(part) => (window.personaplex?.values.prompt || '').includes(part)"  # a page that reloads holds nothing yet
 
 
 def with_official_voices(mini: Path, folder: Path) -> Path:
@@ -41,7 +42,7 @@ def held(page: Page) -> dict[str, Any]:
 
 def wait_for_prompt(page: Page, part: str) -> dict[str, Any]:
     """Waits until the prompt holds a part; returns what all boxes hold."""
-    page.wait_for_function("(part) => window.personaplex.values.prompt.includes(part)", arg=part, timeout=PATIENCE_MS)
+    page.wait_for_function(HOLDS, arg=part, timeout=PATIENCE_MS)
     return held(page)
 
 
