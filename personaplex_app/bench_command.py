@@ -29,6 +29,7 @@ FULL = "full"
 LONGEST_SECONDS = 3600
 MOST_WINDOW = 1_000_000
 MOST_AGREE_FRAMES = 10_000
+QUANTIZED = ("int8", "int4")
 MOST_FORCED_FRAMES = 1_000  # all of them fit the shortest window in use, and one pass
 
 
@@ -57,7 +58,8 @@ def add_bench(commands: Any) -> None:
         type=int,
         default=0,
         metavar="FRAMES",
-        help="greedy frames to compare with unquantized weights and past (default: 0, none)",
+        help="greedy frames to compare with unquantized weights and past; where no quantizing is asked for, with the "
+        "plain engine's (default: 0, none)",
     )
     parser.add_argument("--json", type=Path, metavar="F.json", help="keep everything, to be shown again with --from")
     parser.add_argument("--plot", type=Path, metavar="F.png", help="draw tick time against calls (needs matplotlib)")
@@ -155,13 +157,16 @@ def _measured(flags: argparse.Namespace, plan: Plan) -> Report:
 
 
 def _forced(choice: EngineChoice, frames: int) -> Forced:
-    """Against the same weights and past unquantized."""
+    """Against the same weights and past unquantized; where no quantizing was asked for, against the plain engine."""
     from personaplex_app.evaluation.bench_forced import measure_forced
 
-    whole = "bfloat16" if choice.precision in ("int8", "int4") else choice.precision
-    _say(f"a talk of {frames} frames with unquantized weights, then forced upon these")
-    reference = replace(choice, precision=whole, kv_cache="model")
-    return measure_forced(lambda: _builder(reference)(1), lambda: _builder(choice)(1), frames)
+    reference, against = replace(choice, plain=True), "the plain engine"
+    if choice.precision in QUANTIZED or choice.kv_cache in QUANTIZED:
+        whole = "bfloat16" if choice.precision in QUANTIZED else choice.precision
+        reference, against = replace(choice, precision=whole, kv_cache="model"), "unquantized weights and past"
+    _say(f"a talk of {frames} frames with {against}, then forced upon these")
+    forced = measure_forced(lambda: _builder(reference)(1), lambda: _builder(choice)(1), frames)
+    return replace(forced, against=against)
 
 
 def _builder(choice: EngineChoice) -> Callable[[int], Stepper]:

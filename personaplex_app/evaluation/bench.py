@@ -34,7 +34,7 @@ from personaplex_app.evaluation.bench_report import Row
 from personaplex_app.evaluation.bench_schedule import frames_in
 from personaplex_app.evaluation.bench_talkers import Talkers
 
-SHORTEST_JOINS_SECONDS = 2.0
+JOINS_SECONDS = (2.0, 15.0)  # at least and at most, once with nobody coming and once with somebody
 Say = Callable[[str], None]
 
 
@@ -149,7 +149,7 @@ def _measure_engine(talkers: Talkers, row: Row, plan: Plan, tell: Say) -> None:
     with crowd.engine:
         crowd.begin()
         if row.calls > 1:
-            seconds = max(SHORTEST_JOINS_SECONDS, plan.seconds / 2)
+            seconds = min(max(JOINS_SECONDS[0], plan.seconds / 2), JOINS_SECONDS[1])
             tell(f"joining and leaving, {2 * seconds:g} s")
             row.joins = measure_joins(crowd, seconds, prompts[-1])
         crowd.empty()

@@ -89,12 +89,13 @@ class Agreement:
 
 @dataclass(frozen=True)
 class Forced:
-    """A greedy talk forced upon these weights and this past, against unquantized ones.
+    """A greedy talk forced upon these weights and this past, against others.
 
     Attributes:
         text_equal: of `frames` text tokens. codes_equal: of `codes`.
         top_equal: likeliest text token, of `frames`, by the weights alone.
         kl_nats: of the text distributions, the mean of all frames, by the weights alone.
+        against: what recorded the talk, in words.
     """
 
     frames: int
@@ -103,6 +104,7 @@ class Forced:
     codes: int
     top_equal: int
     kl_nats: float
+    against: str = "unquantized weights and past"
 
 
 @dataclass(frozen=True)

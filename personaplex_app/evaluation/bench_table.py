@@ -132,7 +132,7 @@ def _forced(report: Report) -> list[str]:
     if same is None:
         return []
     return [
-        "Against unquantized weights and past, the same talk forced upon both: "
+        f"Against {same.against}, the same talk forced upon both: "
         f"text tokens equal {_share(same.text_equal, same.frames)}, codes {_share(same.codes_equal, same.codes)} "
         f"of {same.frames} frames; by the weights alone likeliest text token equal "
         f"{_share(same.top_equal, same.frames)}, KL {same.kl_nats:.4f} nats."

@@ -27,7 +27,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One run with 1 and 2 calls, kept as JSON, and its plot beside it."""
     path = tmp_path_factory.mktemp("bench") / "run.json"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bench, "SHORTEST_JOINS_SECONDS", 1.5)
+        patch.setattr(bench, "JOINS_SECONDS", (1.5, 15.0))
         patch.setattr(bench, "IDLE_SECONDS", 0.5)
         patch.setattr(bench_joins, "STARTS", 2)
         patch.setattr(bench_joins, "TURNOVER_SECONDS", 0.5)
@@ -88,8 +88,9 @@ def test_one_call_disturbs_nobody_and_two_do(content: Any) -> None:
     assert (same["frames"], same["text_equal"], same["codes_equal"], same["codes"]) == (4, 4, 32, 32)
 
 
-def test_nothing_is_quantized_here_so_the_forced_talk_is_the_same(content: Any) -> None:
+def test_nothing_is_quantized_here_so_the_plain_engine_s_forced_talk_is_the_same(content: Any) -> None:
     same = content["forced"]
+    assert same["against"] == "the plain engine"
     assert (same["frames"], same["text_equal"], same["top_equal"], same["codes_equal"]) == (5, 5, 5, 35)
     assert abs(same["kl_nats"]) < 1e-4
 

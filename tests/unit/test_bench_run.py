@@ -42,7 +42,7 @@ class Breaking(EchoStepper):
 @pytest.fixture(autouse=True)
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The bench's own lengths of time, a hundredth of a minute each."""
-    monkeypatch.setattr(bench, "SHORTEST_JOINS_SECONDS", 0.5)
+    monkeypatch.setattr(bench, "JOINS_SECONDS", (0.5, 15.0))
     monkeypatch.setattr(bench, "IDLE_SECONDS", 0.05)
     monkeypatch.setattr(bench_joins, "TURNOVER_SECONDS", 0.15)
     yield
