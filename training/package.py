@@ -103,7 +103,7 @@ def _write_voices(partial: Path, tensors: dict[str, Tensor], agents: Agents) -> 
 
 def main(arguments: list[str] | None = None) -> None:
     chosen = parser(__doc__).parse_args(arguments)
-    places, sizes = Places(chosen.work), size(chosen.size)
+    places, sizes = Places(chosen.work), size(chosen.size, chosen.pace)
     with Journal(places.work, "package") as journal:
         write_package(places, sizes, places.package)
         files = sorted(path for path in places.package.rglob("*") if path.is_file())

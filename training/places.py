@@ -55,5 +55,6 @@ def parser(what: str) -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(description=what)
     options.add_argument("--work", type=Path, default=Path("training-work"), help="the work directory")
     options.add_argument("--size", choices=("toy", "full"), default="full")
+    options.add_argument("--pace", type=float, default=1.0, help="0.5: half the time for whatever takes its time")
     options.add_argument("--seconds", type=float, default=None, help="stop after so long; the next call goes on")
     return options

@@ -69,10 +69,10 @@ def write_parts(places: Places, folder: Path) -> None:
 
 def run_one(step: str, chosen: argparse.Namespace, places: Places, left: float | None) -> int:
     """One step, and what goes on beside it; 3 where it has more to do."""
-    arguments = ["--work", str(chosen.work), "--size", chosen.size]
+    arguments = ["--work", str(chosen.work), "--size", chosen.size, "--pace", f"{chosen.pace:g}"]
     beside = None
     if step == "codec" and chosen.beside:
-        seconds = min(left or math.inf, size(chosen.size).codec.seconds)
+        seconds = min(left or math.inf, size(chosen.size, chosen.pace).codec.seconds)
         beside = begin_beside(chosen.beside, arguments, chosen.kokoro_voices, seconds)
     own = ["--families", *chosen.families] if step == "speech" and chosen.families else []
     code = run_step(step, arguments + own, left)

@@ -6,7 +6,8 @@ Must not know: tensors.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import math
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 
@@ -112,9 +113,17 @@ TOY = Sizes(
 )  # fmt: skip
 
 
-def size(name: str) -> Sizes:
-    """`toy` or `full`."""
-    return {"toy": TOY, "full": FULL}[name]
+def size(name: str, pace: float = 1.0) -> Sizes:
+    """`toy` or `full`, with `pace` times as long for whatever takes its time by the clock."""
+    whole = {"toy": TOY, "full": FULL}[name]
+    codec, language = whole.codec, whole.language
+    return replace(
+        whole,
+        least_tracks=math.ceil(pace * whole.least_tracks),
+        track_seconds=pace * whole.track_seconds,
+        codec=replace(codec, seconds=pace * codec.seconds, decoder_seconds=pace * codec.decoder_seconds),
+        language=replace(language, seconds=pace * language.seconds),
+    )
 
 
 def mimi_config(sizes: CodecSizes) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from personaplex_app.sound_files import read_sound
 from training.codec.in_a_call import decode, encode
 from training.language.__main__ import architecture
 from training.language.export import file_tensors
-from training.language.losses import positions_of
+from training.language.losses import losses, positions_of, silent_batch
 from training.language.network import Network
 from training.sizes import TOY, language_config
 
@@ -76,6 +76,14 @@ def test_the_network_computes_what_the_app_computes(network: Network, tmp_path: 
 
     weights.depth(their_hidden, tokens[:, 0], choose, 8)
     torch.testing.assert_close(network.depth(their_hidden, tokens[:, :8]), torch.stack(seen), rtol=0, atol=1e-4)
+
+
+def test_a_silent_batch_trains_every_part_of_the_network() -> None:
+    torch.manual_seed(0)
+    fresh = Network(architecture(TOY.language, 400))
+    made = losses(silent_batch(2, 40, CPU), fresh.config, fresh.temporal, fresh.depth, 30)
+    (made["text"] + made["audio"]).backward()
+    assert all(parameter.grad is not None and parameter.grad.isfinite().all() for parameter in fresh.parameters())
 
 
 def test_the_package_tells_the_architecture_that_was_trained(network: Network, tmp_path: Path) -> None:

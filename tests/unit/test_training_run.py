@@ -8,6 +8,7 @@ import pytest
 
 from training import run
 from training.places import Places
+from training.sizes import language_config, mimi_config, size
 
 
 class Steps:
@@ -78,3 +79,12 @@ def test_speech_made_elsewhere_is_taken_in_first(steps: Steps, tmp_path: Path) -
     pack.write_text("{}\n")
     assert _exit_code(tmp_path / "work", "--packs", str(tmp_path / "packs"), "--steps", "speech") in (0, run.AGAIN)
     assert (tmp_path / "work" / "speech" / "kokoro" / "kokoro-0000.jsonl").exists()
+
+
+def test_a_quicker_pace_gives_less_time_and_no_smaller_model() -> None:
+    whole, quick = size("full"), size("full", 0.5)
+    assert quick.codec.seconds == whole.codec.seconds / 2 and quick.language.seconds == whole.language.seconds / 2
+    assert quick.codec.decoder_seconds == whole.codec.decoder_seconds / 2
+    assert quick.least_tracks == whole.least_tracks / 2 and quick.track_seconds == whole.track_seconds / 2
+    assert mimi_config(quick.codec) == mimi_config(whole.codec)
+    assert language_config(quick.language, 1000) == language_config(whole.language, 1000)

@@ -138,7 +138,7 @@ def _set_rates(
 
 def main(arguments: list[str] | None = None) -> None:
     chosen = parser(__doc__).parse_args(arguments)
-    places, sizes = Places(Path(chosen.work)), size(chosen.size)
+    places, sizes = Places(Path(chosen.work)), size(chosen.size, chosen.pace)
     if places.codec.exists():
         return
     with Journal(places.work, "codec") as journal:

@@ -133,7 +133,7 @@ def train(places: Places, sizes: CodecSizes, seed: int, stop_after: float | None
 
 def main(arguments: list[str] | None = None) -> None:
     chosen = parser(__doc__).parse_args(arguments)
-    places, sizes = Places(chosen.work), size(chosen.size)
+    places, sizes = Places(chosen.work), size(chosen.size, chosen.pace)
     if places.decoder.exists():
         return
     with Journal(places.work, "decoder") as journal:

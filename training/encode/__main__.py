@@ -135,7 +135,7 @@ class TrackEncoder:
 
 def main(arguments: list[str] | None = None) -> None:
     chosen = parser(__doc__).parse_args(arguments)
-    places, sizes = Places(chosen.work), size(chosen.size)
+    places, sizes = Places(chosen.work), size(chosen.size, chosen.pace)
     device = prepare(sizes.seed)
     exact()
     with Journal(places.work, "encode") as journal:

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
-from typing import Any
 
 import sentencepiece
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from personaplex_app.model.config import LanguageConfig, gating_hidden
 from training.devices import prepare, resumed, saved
 from training.journal import Journal
-from training.language.losses import losses
+from training.language.losses import Batch, losses, silent_batch
 from training.language.network import Network
 from training.language.pool import TalkPool
 from training.loop import TimedLoop
@@ -71,10 +69,26 @@ def _optimizer(network: Network, peak: float, device: torch.device) -> torch.opt
     return torch.optim.AdamW(groups, lr=peak, betas=(0.9, 0.97), fused=device.type == "cuda")
 
 
-def _compiled(function: Callable[..., Any], device: torch.device) -> Callable[..., Any]:
+def _gradients(network: Network, batch: Batch, depth_positions: int) -> dict[str, Tensor]:
+    """One pass forth and back; the losses by name."""
+    device = batch.tokens.device.type
+    with torch.autocast(device, dtype=torch.bfloat16, enabled=device == "cuda"):
+        made = losses(batch, network.config, network.temporal, network.depth, depth_positions)
+    (made["text"] + made["audio"]).backward()
+    return made
+
+
+def _compile(network: Network, sizes: LanguageSizes, device: torch.device, journal: Journal) -> None:
+    """Compiles for every phase's shape before the clock runs: no phase then begins with a pause."""
     if device.type != "cuda" or os.environ.get("NO_TORCH_COMPILE"):
-        return function
-    return torch.compile(function, dynamic=False)
+        return
+    network.compile()
+    for phase in sizes.phases:
+        _gradients(network, silent_batch(phase.batch, phase.positions, device), sizes.depth_positions)
+    for parameter in network.parameters():
+        parameter.grad = None
+    torch.cuda.synchronize()
+    journal.note("compiled")
 
 
 def train(places: Places, sizes: LanguageSizes, seed: int, stop_after: float | None, journal: Journal) -> None:
@@ -105,7 +119,7 @@ def _train(
     state_path = places.language.with_name("state.pt")
     progress = resumed(state_path, network, optimizer, device)
     journal.note("network", parameters=sum(p.numel() for p in network.parameters()), resumed_at=progress.spent)
-    temporal, depth = _compiled(network.temporal, device), _compiled(network.depth, device)
+    _compile(network, sizes, device, journal)
     loop = TimedLoop(
         journal, progress, sizes.seconds, stop_after, lambda: saved(state_path, network, optimizer, progress)
     )
@@ -116,9 +130,7 @@ def _train(
             pool.refill()
         for group in optimizer.param_groups:
             group["lr"] = rate_at(share, progress.step, sizes.rate)
-        with torch.autocast(device.type, dtype=torch.bfloat16, enabled=device.type == "cuda"):
-            made = losses(pool.batch(phase.batch), config, temporal, depth, sizes.depth_positions)
-        (made["text"] + made["audio"]).backward()
+        made = _gradients(network, pool.batch(phase.batch), sizes.depth_positions)
         nn.utils.clip_grad_norm_(network.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
@@ -132,7 +144,7 @@ def _train(
 
 def main(arguments: list[str] | None = None) -> None:
     chosen = parser(__doc__).parse_args(arguments)
-    places, sizes = Places(chosen.work), size(chosen.size)
+    places, sizes = Places(chosen.work), size(chosen.size, chosen.pace)
     if places.language.exists():
         return
     with Journal(places.work, "language") as journal:

@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from personaplex_app.model.config import DELAYS, TEXT_PADDING, LanguageConfig
+from personaplex_app.model.config import DELAYS, STREAMS, TEXT_PADDING, LanguageConfig
 
 PADDING_WEIGHT = 0.5  # of a padding token against a word's
 SILENT_WEIGHT = 0.15  # of a silent frame's codes against a spoken one's
@@ -21,6 +21,7 @@ CODEBOOK_WEIGHTS = (2.0, 1.0, 1.0, 0.8, 0.7, 0.6, 0.5, 0.5)
 DISTURBED_SHARE = 0.4  # of the talks: some of the user's codes are random there
 USER_DISTURBANCE, AGENT_DISTURBANCE = 0.12, 0.03  # share of such codes
 LAST_SPECIAL_TOKEN = 3
+SHORTEST_PROMPT = 2  # frames: the initial tokens of delayed streams are no code
 
 Temporal = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 Depth = Callable[[Tensor, Tensor], Tensor]
@@ -38,6 +39,14 @@ class Batch:
     prompt: Tensor
     skipped: Tensor
     speaking: Tensor
+
+
+def silent_batch(batch: int, frames: int, device: torch.device) -> Batch:
+    """Talks of padding, spoken from behind the shortest prompt on; for shapes alone."""
+    tokens = torch.full((batch, STREAMS, frames), TEXT_PADDING, dtype=torch.int16, device=device)
+    prompt = torch.full((batch,), SHORTEST_PROMPT, dtype=torch.int64, device=device)
+    speaking = torch.ones(batch, frames, dtype=torch.bool, device=device)
+    return Batch(tokens, prompt, torch.zeros_like(prompt), speaking)
 
 
 def positions_of(tokens: Tensor, config: LanguageConfig) -> Tensor:

@@ -55,7 +55,7 @@ def main(arguments: list[str] | None = None) -> None:
     options.add_argument("--processes", type=int, default=os.cpu_count())
     options.add_argument("--kokoro-voices", type=Path, default=Path("kokoro-js/package/voices"))
     chosen = options.parse_args(arguments)
-    places, sizes = Places(chosen.work), size(chosen.size)
+    places, sizes = Places(chosen.work), size(chosen.size, chosen.pace)
     with Journal(chosen.work, "speech") as journal, _sayers(chosen.processes, chosen.kokoro_voices) as say:
         for family in chosen.families:
             if not _is_here(family, chosen.kokoro_voices):

@@ -49,7 +49,7 @@ def write_tokenizer(path: Path, sizes: Sizes) -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     chosen = parser(__doc__).parse_args(arguments)
-    places, sizes = Places(chosen.work), size(chosen.size)
+    places, sizes = Places(chosen.work), size(chosen.size, chosen.pace)
     if places.tokenizer.exists():
         return
     with Journal(places.work, "world") as journal:
