@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 
 @dataclass
@@ -39,6 +39,11 @@ def exact() -> None:
     torch.backends.cudnn.allow_tf32 = False
     torch.backends.cudnn.benchmark = False
     torch.backends.cuda.matmul.allow_tf32 = False
+
+
+def without_waiting(tensor: Tensor, device: torch.device) -> Tensor:
+    """A host's tensor on the device, copied while the host goes on."""
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
 
 
 def saved(path: Path, training: nn.Module, optimizer: torch.optim.Optimizer, progress: Progress) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 import shutil
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from pathlib import Path
 
 from training.places import Places, parser
 from training.sizes import size
+from training.speech.shelf import unpack
 
 STEPS = ("world", "speech", "codec", "encode", "language", "decoder", "package")
 LEAST_SECONDS = 15.0  # a step is not begun with less left
@@ -108,6 +110,7 @@ def main(arguments: list[str] | None = None) -> None:
     places = Places(chosen.work)
     if chosen.packs is not None and not places.speech.exists():
         shutil.copytree(chosen.packs, places.speech)
+        unpack(places.speech, os.cpu_count() or 1)
     code = run_all(chosen, places)
     if chosen.parts is not None:
         write_parts(places, chosen.parts)

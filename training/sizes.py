@@ -25,13 +25,13 @@ class CodecSizes:
     heads: int = 6
     layers: int = 2
     code_width: int = 64
-    batch: int = 72
+    batch: int = 48
     frames: int = 64
-    seconds: float = 330.0
+    seconds: float = 500.0
     rate: float = 8e-4
     decoder_batch: int = 48
     decoder_frames: int = 56  # 4.5 s, the longest sentence
-    decoder_seconds: float = 110.0
+    decoder_seconds: float = 150.0
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class LanguageSizes:
     phases: tuple[Phase, ...] = (Phase(512, 80, 0.5), Phase(1500, 27, 0.2), Phase(3000, 14, 0.3))
     depth_positions: int = 15_000
     rate: float = 1.5e-3
-    seconds: float = 530.0
+    seconds: float = 900.0
     workers: int = 14
     pool: int = 12_000_000
 
@@ -85,7 +85,7 @@ class Sizes:
     most_utterances: int | None = None
     tracks: int = 12_000
     least_tracks: int = 2400
-    track_seconds: float = 120.0
+    track_seconds: float = 110.0
     track_frames: int = 3000
     track_batch: int = 12
     codec: CodecSizes = CodecSizes()

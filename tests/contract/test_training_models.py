@@ -24,6 +24,7 @@ from training.language.__main__ import architecture
 from training.language.export import file_tensors
 from training.language.losses import losses, positions_of, silent_batch
 from training.language.network import Network
+from training.language.steps import Steps, make_optimizer
 from training.sizes import TOY, language_config
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -84,6 +85,28 @@ def test_a_silent_batch_trains_every_part_of_the_network() -> None:
     made = losses(silent_batch(2, 40, CPU), fresh.config, fresh.temporal, fresh.depth, 30)
     (made["text"] + made["audio"]).backward()
     assert all(parameter.grad is not None and parameter.grad.isfinite().all() for parameter in fresh.parameters())
+
+
+def test_steps_learn_a_batch_and_take_the_rate_they_are_given() -> None:
+    torch.manual_seed(0)
+    fresh = Network(architecture(TOY.language, 400))
+    steps = Steps(fresh, make_optimizer(fresh, 1e-3, CPU), 60, CPU)
+    batch = silent_batch(2, 40, CPU)
+    before = [parameter.detach().clone() for parameter in fresh.parameters()]
+    first = steps.take(batch, 0.0)
+    assert all(torch.equal(one, other) for one, other in zip(before, fresh.parameters(), strict=True))
+    for _ in range(20):
+        last = steps.take(batch, 3e-3)
+    assert last["text"] < 0.2 * first["text"] and last["audio"] < 0.8 * first["audio"]
+
+
+def test_positions_of_frames() -> None:
+    config = architecture(TOY.language, 400)
+    tokens = torch.arange(17)[None, :, None] * 100 + torch.arange(5)
+    grid = positions_of(tokens.to(torch.int16), config)[0]
+    assert grid[0].tolist() == [400, 1, 2, 3, 4], "text is not delayed"
+    assert grid[1].tolist() == [2048, 101, 102, 103, 104] and grid[9].tolist() == [2048, 901, 902, 903, 904]
+    assert grid[2].tolist() == [2048, 2048, 201, 202, 203] and grid[16].tolist() == [2048, 2048, 1601, 1602, 1603]
 
 
 def test_the_package_tells_the_architecture_that_was_trained(network: Network, tmp_path: Path) -> None:

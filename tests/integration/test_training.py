@@ -25,7 +25,7 @@ from training.encode.shelves import read_agents, read_tracks
 from training.language import __main__ as language
 from training.places import Places
 from training.speech import __main__ as speech
-from training.speech.shelf import Utterance, read_bank, write_shelf
+from training.speech.shelf import Utterance, read_bank, unpack, write_shelf
 from training.world import __main__ as world
 
 PROMPT = "You enjoy having a good conversation. Your name is Frank."
@@ -121,7 +121,10 @@ def test_shelves_that_travel_come_back_nearly_as_they_were(tmp_path: Path) -> No
         for pitch in rng.integers(200, 800, 5)
     ]
     write_shelf(tmp_path, "tones", said, packed=True)
+    travelled = read_bank(tmp_path)
+    unpack(tmp_path, 2)
     bank = read_bank(tmp_path)
+    assert not list(tmp_path.glob("*.opus")) and np.array_equal(bank.sound, travelled.sound)
     assert [one.text for one in bank.utterances] == [one.text for one, _ in said]
     for one, (_, pcm) in zip(bank.utterances, said, strict=True):
         assert np.corrcoef(bank.pcm(one), pcm)[0, 1] > 0.98

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from training import run
 from training.places import Places
 from training.sizes import language_config, mimi_config, size
+from training.speech.shelf import Utterance, write_shelf
 
 
 class Steps:
@@ -74,11 +76,10 @@ def test_a_step_that_fails_ends_the_run(steps: Steps, tmp_path: Path) -> None:
 
 
 def test_speech_made_elsewhere_is_taken_in_first(steps: Steps, tmp_path: Path) -> None:
-    pack = tmp_path / "packs" / "kokoro" / "kokoro-0000.jsonl"
-    pack.parent.mkdir(parents=True)
-    pack.write_text("{}\n")
+    tone = np.sin(np.arange(24_000) / 10).astype(np.float32)
+    write_shelf(tmp_path / "packs" / "kokoro", "kokoro-0000", [(Utterance("user", "tone", "a"), tone)], packed=True)
     assert _exit_code(tmp_path / "work", "--packs", str(tmp_path / "packs"), "--steps", "speech") in (0, run.AGAIN)
-    assert (tmp_path / "work" / "speech" / "kokoro" / "kokoro-0000.jsonl").exists()
+    assert (tmp_path / "work" / "speech" / "kokoro" / "kokoro-0000.npy").exists()
 
 
 def test_a_quicker_pace_gives_less_time_and_no_smaller_model() -> None:

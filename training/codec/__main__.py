@@ -19,7 +19,7 @@ from training.codec.in_a_call import decode_latent, encode_latent
 from training.codec.mimi import books, make_mimi, quantize, save_mimi, start_at_unit_variance
 from training.codec.pieces import PieceMaker, Pieces
 from training.codec.spectra import SpectralDistance
-from training.devices import prepare, resumed, saved
+from training.devices import prepare, resumed, saved, without_waiting
 from training.journal import Journal
 from training.loop import TimedLoop
 from training.places import Places, parser
@@ -84,9 +84,9 @@ class CodecTraining(nn.Module):
 
 
 def _ctc(scores: Tensor, pieces: Pieces) -> Tensor:
-    times = torch.full((scores.shape[1],), scores.shape[0], device=scores.device)
+    times = torch.full((scores.shape[1],), scores.shape[0])  # on the host, as the lengths: nothing waits for the device
     each = F.ctc_loss(scores, pieces.labels, times, pieces.lengths, reduction="none", zero_infinity=True)
-    return (each / pieces.lengths).mean()
+    return (each / without_waiting(pieces.lengths, scores.device)).mean()
 
 
 def rate_at(share: float, step: int, since_quantizer: int | None, peak: float) -> float:
@@ -102,7 +102,9 @@ def train(places: Places, sizes: CodecSizes, seed: int, stop_after: float | None
     device = prepare(seed)
     pieces = PieceMaker(read_bank(places.speech), sizes.frames * FRAME, device, seed)
     training = CodecTraining(sizes, device)
-    optimizer = torch.optim.AdamW(training.parameters(), lr=sizes.rate, betas=(0.8, 0.99), weight_decay=0.01)
+    optimizer = torch.optim.AdamW(
+        training.parameters(), lr=sizes.rate, betas=(0.8, 0.99), weight_decay=0.01, fused=device.type == "cuda"
+    )
     state_path = places.codec.with_name("state.pt")
     progress = resumed(state_path, training, optimizer, device)
     if progress.step == 0:

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from training.devices import without_waiting
 from training.speech.phonemes import labels
 from training.speech.shelf import Bank
 
@@ -27,7 +28,7 @@ class Pieces:
     """One batch.
 
     Attributes:
-        sound: float32 [B, N], clean. labels: int64 [B, L]. lengths: int64 [B]. callers: bool [B].
+        sound: float32 [B, N], clean. labels: int64 [B, L]. lengths: int64 [B], on the host. callers: bool [B].
     """
 
     sound: Tensor
@@ -67,7 +68,7 @@ class PieceMaker:
             targets[row, : len(said)] = torch.tensor(said)
             lengths[row] = max(1, len(said))
         callers = torch.arange(batch, device=self._device) >= agents
-        return Pieces(sound, targets.to(self._device), lengths.to(self._device), callers)
+        return Pieces(sound, without_waiting(targets, self._device), lengths, callers)
 
     def _row(self, who: str) -> list[tuple[int, int]]:
         """(utterance, first sample): as many as fit; the first always stands."""

@@ -42,11 +42,13 @@ class Discriminator(nn.Module):
             sound, self.window, self.window // 4, window=self.shape, return_complex=True, normalized=True
         )
         x = torch.stack([spectrum.real, spectrum.imag], 1).transpose(2, 3) * SCALE
+        x = x.contiguous(memory_format=torch.channels_last)
         features = []
-        for layer in self.layers:
-            x = F.leaky_relu(layer(x), SLOPE)
-            features.append(x)
-        return self.out(x).float(), features
+        with torch.autocast(sound.device.type, dtype=torch.bfloat16, enabled=sound.is_cuda):
+            for layer in self.layers:
+                x = F.leaky_relu(layer(x), SLOPE)
+                features.append(x)
+            return self.out(x).float(), features
 
 
 def judges() -> nn.ModuleList:
@@ -71,7 +73,8 @@ def convincing_losses(judges: nn.ModuleList, real: Tensor, made: Tensor) -> tupl
         score, features = judge(made)
         disbelief = disbelief - score.mean() / len(judges)
         each = [
-            (one - other).abs().mean() / other.abs().mean() for one, other in zip(features, wanted, strict=True)
+            (one - other).abs().float().mean() / other.abs().float().mean()
+            for one, other in zip(features, wanted, strict=True)
         ]  # fmt: skip
         distance = distance + torch.stack(each).mean() / len(judges)
     return disbelief, distance

@@ -7,23 +7,20 @@ Must not know: sound. Short talks first, whole windows last: so it stays awake f
 from __future__ import annotations
 
 import math
-import os
 
 import sentencepiece
 import torch
-from torch import Tensor, nn
 
 from personaplex_app.model.config import LanguageConfig, gating_hidden
 from training.devices import prepare, resumed, saved
 from training.journal import Journal
-from training.language.losses import Batch, losses, silent_batch
 from training.language.network import Network
 from training.language.pool import TalkPool
+from training.language.steps import Steps, make_optimizer
 from training.loop import TimedLoop
 from training.places import Places, parser
 from training.sizes import LanguageSizes, Phase, size
 
-WEIGHT_DECAY = 0.05
 WARM_UP_STEPS = 300
 STAY_SHARE = 0.3  # of the time at the peak rate
 LAST_RATE = 0.03
@@ -62,35 +59,6 @@ def rate_at(share: float, step: int, peak: float) -> float:
     return peak * min(1.0, (step + 1) / WARM_UP_STEPS) * (1.0 if share < STAY_SHARE else max(LAST_RATE, fade))
 
 
-def _optimizer(network: Network, peak: float, device: torch.device) -> torch.optim.Optimizer:
-    matrices = [parameter for name, parameter in network.named_parameters() if "norm" not in name]
-    norms = [parameter for name, parameter in network.named_parameters() if "norm" in name]
-    groups = [{"params": matrices, "weight_decay": WEIGHT_DECAY}, {"params": norms, "weight_decay": 0.0}]
-    return torch.optim.AdamW(groups, lr=peak, betas=(0.9, 0.97), fused=device.type == "cuda")
-
-
-def _gradients(network: Network, batch: Batch, depth_positions: int) -> dict[str, Tensor]:
-    """One pass forth and back; the losses by name."""
-    device = batch.tokens.device.type
-    with torch.autocast(device, dtype=torch.bfloat16, enabled=device == "cuda"):
-        made = losses(batch, network.config, network.temporal, network.depth, depth_positions)
-    (made["text"] + made["audio"]).backward()
-    return made
-
-
-def _compile(network: Network, sizes: LanguageSizes, device: torch.device, journal: Journal) -> None:
-    """Compiles for every phase's shape before the clock runs: no phase then begins with a pause."""
-    if device.type != "cuda" or os.environ.get("NO_TORCH_COMPILE"):
-        return
-    network.compile()
-    for phase in sizes.phases:
-        _gradients(network, silent_batch(phase.batch, phase.positions, device), sizes.depth_positions)
-    for parameter in network.parameters():
-        parameter.grad = None
-    torch.cuda.synchronize()
-    journal.note("compiled")
-
-
 def train(places: Places, sizes: LanguageSizes, seed: int, stop_after: float | None, journal: Journal) -> None:
     """Trains for the seconds that the size says, over as many calls as it takes."""
     vocabulary = sentencepiece.SentencePieceProcessor(model_file=str(places.tokenizer)).vocab_size()
@@ -115,11 +83,13 @@ def _train(
     torch.set_float32_matmul_precision("high")
     pool.move_to(device)
     network = Network(config).to(device)
-    optimizer = _optimizer(network, sizes.rate, device)
+    optimizer = make_optimizer(network, sizes.rate, device)
     state_path = places.language.with_name("state.pt")
     progress = resumed(state_path, network, optimizer, device)
     journal.note("network", parameters=sum(p.numel() for p in network.parameters()), resumed_at=progress.spent)
-    _compile(network, sizes, device, journal)
+    steps = Steps(network, optimizer, sizes.depth_positions, device)
+    steps.compile(sizes.phases)
+    journal.note("compiled")
     loop = TimedLoop(
         journal, progress, sizes.seconds, stop_after, lambda: saved(state_path, network, optimizer, progress)
     )
@@ -128,13 +98,7 @@ def _train(
         pool.prefer(phase.positions, phase.batch)
         if progress.step % REFILLED_EVERY_STEPS == 0:
             pool.refill()
-        for group in optimizer.param_groups:
-            group["lr"] = rate_at(share, progress.step, sizes.rate)
-        made = _gradients(network, pool.batch(phase.batch), sizes.depth_positions)
-        nn.utils.clip_grad_norm_(network.parameters(), 1.0)
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
-        loop.note(made)
+        loop.note(steps.take(pool.batch(phase.batch), rate_at(share, progress.step, sizes.rate)))
     journal.note("talks", received=pool.received)
     if loop.finished:
         partial = places.language.with_suffix(".partial")

@@ -40,6 +40,11 @@ class Batch:
     skipped: Tensor
     speaking: Tensor
 
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """All of them."""
+        return self.tokens, self.prompt, self.skipped, self.speaking
+
 
 def silent_batch(batch: int, frames: int, device: torch.device) -> Batch:
     """Talks of padding, spoken from behind the shortest prompt on; for shapes alone."""
@@ -52,24 +57,26 @@ def silent_batch(batch: int, frames: int, device: torch.device) -> Batch:
 def positions_of(tokens: Tensor, config: LanguageConfig) -> Tensor:
     """Tokens by frame [B, 17, T] onto the grid of positions: delayed streams one later, initial tokens in front."""
     frames = tokens.long()
-    delayed = torch.tensor(DELAYS, dtype=torch.bool, device=tokens.device)
-    initial = torch.tensor(config.initial_tokens, device=tokens.device)
-    grid = frames.clone()
-    grid[:, delayed, 1:] = frames[:, delayed, :-1]
-    grid[:, delayed, 1] = initial[delayed]
-    grid[:, :, 0] = initial
-    return grid
+    late = [frames.new_full((frames.shape[0], 1), config.initial_tokens[stream]) for stream in range(STREAMS)]
+    rows = [
+        torch.cat([late[stream], late[stream], row[:, 1:-1]] if DELAYS[stream] else [late[stream], row[:, 1:]], 1)
+        for stream, row in enumerate(frames.unbind(1))
+    ]
+    return torch.stack(rows, 1)
 
 
 def losses(
     batch: Batch, config: LanguageConfig, temporal: Temporal, depth: Depth, depth_positions: int
 ) -> dict[str, Tensor]:
-    """`text` and `audio` to be added and minimized; `word` and `first_code` to look at."""
+    """`text` and `audio` to be added and minimized; `word` and `first_code` to look at.
+
+    Nothing here waits for the device or copies to it, so that a whole step can be recorded.
+    """
     grid = positions_of(batch.tokens, config)
     count = grid.shape[2] - 1
     order = torch.arange(count, device=grid.device)[None]
     in_talk = order + 1 >= batch.prompt[:, None]
-    at = order + torch.where(order >= batch.prompt[:, None], batch.skipped[:, None], 0)
+    at = order + batch.skipped[:, None] * (order >= batch.prompt[:, None])
     hidden, logits = temporal(_disturbed(grid[:, :, :-1], in_talk, config), at)
     made = _text_losses(logits, grid[:, 0, 1:], in_talk)
     return made | _audio_losses(hidden, grid, batch.speaking[:, 1:], in_talk, depth, depth_positions)
@@ -77,17 +84,17 @@ def losses(
 
 def _disturbed(grid: Tensor, in_talk: Tensor, config: LanguageConfig) -> Tensor:
     """The input with some codes of the talk replaced by random ones: a call is never as clean as the shelves."""
-    chance = torch.full((grid.shape[0], grid.shape[1], 1), AGENT_DISTURBANCE, device=grid.device)
-    chance[:, 0] = 0.0
-    hit = torch.rand(grid.shape[0], 1, 1, device=grid.device) < DISTURBED_SHARE
-    chance[:, 9:] = torch.where(hit, USER_DISTURBANCE, 0.0)
+    hit = (torch.rand(grid.shape[0], 1, 1, device=grid.device) < DISTURBED_SHARE).float()
+    of_agent, of_user = hit.new_full((1, 8, 1), AGENT_DISTURBANCE), hit.new_full((1, 8, 1), USER_DISTURBANCE)
+    rows = len(grid)
+    chance = torch.cat([torch.zeros_like(hit), of_agent.expand(rows, -1, -1), hit * of_user], 1)
     replaced = (torch.rand(grid.shape, device=grid.device) < chance) & in_talk[:, None]
     return torch.where(replaced, torch.randint_like(grid, config.audio_card), grid)
 
 
 def _text_losses(logits: Tensor, wanted: Tensor, in_talk: Tensor) -> dict[str, Tensor]:
     each = F.cross_entropy(logits.flatten(0, 1).float(), wanted.flatten(), reduction="none").view_as(wanted)
-    weight = in_talk.float() * torch.where(wanted == TEXT_PADDING, PADDING_WEIGHT, 1.0)
+    weight = in_talk.float().masked_fill(in_talk & (wanted == TEXT_PADDING), PADDING_WEIGHT)
     word = in_talk & (wanted > LAST_SPECIAL_TOKEN)
     return {
         "text": (each * weight).sum() / weight.sum().clamp(min=1),
@@ -99,12 +106,12 @@ def _audio_losses(
     hidden: Tensor, grid: Tensor, speaking: Tensor, in_talk: Tensor, depth: Depth, depth_positions: int
 ) -> dict[str, Tensor]:
     """A part of the positions, those where the agent speaks first."""
-    chance = torch.where(in_talk, torch.rand_like(in_talk, dtype=torch.float32) + speaking.float(), -1.0)
-    chosen = chance.flatten().topk(min(depth_positions, chance.numel())).indices
-    wanted = grid[:, :9, 1:].permute(0, 2, 1).flatten(0, 1)[chosen]
-    logits = depth(hidden.flatten(0, 1)[chosen], wanted[:, :8])
+    chance = (torch.rand_like(in_talk, dtype=torch.float32) + speaking.float()).masked_fill(~in_talk, -1.0)
+    chosen = chance.flatten().topk(min(depth_positions, chance.numel()), sorted=False).indices
+    wanted = grid[:, :9, 1:].permute(0, 2, 1).flatten(0, 1).index_select(0, chosen)
+    logits = depth(hidden.flatten(0, 1).index_select(0, chosen), wanted[:, :8])
     each = F.cross_entropy(logits.flatten(0, 1).float(), wanted[:, 1:].t().flatten(), reduction="none")
-    weight = SILENT_WEIGHT + (1 - SILENT_WEIGHT) * speaking.flatten()[chosen].float()
+    weight = SILENT_WEIGHT + (1 - SILENT_WEIGHT) * speaking.flatten().index_select(0, chosen).float()
     by_codebook = (each.view(8, -1) * weight).sum(1) / weight.sum()
-    share = torch.tensor(CODEBOOK_WEIGHTS, device=grid.device)
-    return {"audio": (by_codebook * share).sum() / share.sum(), "first_code": by_codebook[0].detach()}
+    weighted = [share * one for share, one in zip(CODEBOOK_WEIGHTS, by_codebook.unbind(), strict=True)]
+    return {"audio": torch.stack(weighted).sum() / sum(CODEBOOK_WEIGHTS), "first_code": by_codebook[0].detach()}

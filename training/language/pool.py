@@ -20,6 +20,7 @@ from training.language.assembler import Assembler
 from training.language.losses import Batch
 
 MADE_TOGETHER = 100_000  # positions that a process hands over at once
+TAKEN_TOGETHER = 2  # hand-overs at most: taking them in holds up the training
 SEEN_BEFORE_FIRST = 2  # batches that lie ready before training begins
 
 Arrays = tuple[np.ndarray[Any, Any], ...]
@@ -82,11 +83,11 @@ class TalkPool:
         self._store = [kept.to(device) for kept in self._store]
 
     def refill(self, *, wait: bool = False) -> None:
-        """Takes in what was made meanwhile, over the oldest talks."""
+        """Takes in some of what was made meanwhile, over the oldest talks."""
         if not self._workers:
             self._take(draw_many(self._own, self._positions, 4))
             return
-        while True:
+        for _ in range(TAKEN_TOGETHER):
             try:
                 positions, arrays = self._made.get(timeout=60) if wait else self._made.get_nowait()
             except queue.Empty:

@@ -7,6 +7,7 @@ Must not know: how speech is made or used.
 from __future__ import annotations
 
 import json
+import multiprocessing
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -103,6 +104,18 @@ def read_bank(folder: Path) -> Bank:
         sounds.append(sound)
         at += len(sound)
     return Bank(np.concatenate(sounds), utterances)
+
+
+def unpack(folder: Path, processes: int) -> None:
+    """What travelled as Opus lies as int16 afterwards: decoded once and not by every step that reads it."""
+    packed = [shelf for shelf in shelves(folder) if not shelf.with_suffix(".npy").exists()]
+    with multiprocessing.get_context("spawn").Pool(min(processes, max(1, len(packed)))) as pool:
+        pool.map(_unpack, packed, 1)
+
+
+def _unpack(shelf: Path) -> None:
+    np.save(shelf.with_suffix(".npy"), _read_sound(shelf))
+    shelf.with_suffix(".opus").unlink()
 
 
 def _read_sound(shelf: Path) -> npt.NDArray[np.int16]:
