@@ -92,7 +92,9 @@ def test_the_prompt_tells_every_fact_in_one_of_the_trained_shapes() -> None:
 
 
 def _maker() -> TrackMaker:
-    return TrackMaker(lambda text, rng: (len(text), 24_000 + 1000 * len(text)), lambda sentence: 12 + len(sentence))
+    return TrackMaker(
+        lambda text, rng: (len(text), 24_000 + 1000 * len(text), 1.0), lambda sentence: 12 + len(sentence)
+    )
 
 
 def test_tracks_are_talks_of_one_caller_in_order() -> None:

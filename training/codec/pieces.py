@@ -6,7 +6,6 @@ Must not know: models.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass
 from random import Random
 
@@ -17,6 +16,7 @@ from torch import Tensor
 from training.devices import without_waiting
 from training.speech.phonemes import labels
 from training.speech.shelf import Bank
+from training.speech.speakers import Speakers, draw_stretch, stretched, stretched_samples
 
 AGENT_SHARE = 0.4  # of the rows: what the persona says must be spoken best
 GAPS = (1200, 24_000)  # samples between two utterances
@@ -45,9 +45,8 @@ class PieceMaker:
         self._samples, self._device, self._rng = samples, device, Random(seed)
         self._utterances = bank.utterances
         self._labels = [labels(one.text) for one in bank.utterances]
-        self._by_who: dict[str, list[int]] = defaultdict(list)
-        for index, one in enumerate(bank.utterances):
-            self._by_who[one.who].append(index)
+        self._speakers = Speakers(bank)
+        self._agents = [index for index, one in enumerate(bank.utterances) if one.who == "agent"]
 
     def draw(self, batch: int) -> Pieces:
         """A batch; the first rows are the agents'."""
@@ -58,11 +57,11 @@ class PieceMaker:
         lengths = torch.ones(batch, dtype=torch.int64)
         for row, placed in enumerate(rows):
             said: list[int] = []
-            for index, at in placed:
+            for index, at, stretch in placed:
                 one = self._utterances[index]
-                stop = min(at + one.samples, self._samples)
-                piece = self._sound[one.start : one.start + stop - at]
-                sound[row, at:stop] = piece.float() / 32767
+                piece = stretched(self._sound[one.start : one.start + one.samples].float() / 32767, stretch)
+                stop = min(at + len(piece), self._samples)
+                sound[row, at:stop] = piece[: stop - at]
                 said += self._labels[index]
             said = said[:MOST_LABELS]
             targets[row, : len(said)] = torch.tensor(said)
@@ -70,20 +69,25 @@ class PieceMaker:
         callers = torch.arange(batch, device=self._device) >= agents
         return Pieces(sound, without_waiting(targets, self._device), lengths, callers)
 
-    def _row(self, who: str) -> list[tuple[int, int]]:
-        """(utterance, first sample): as many as fit; the first always stands."""
-        pool = self._by_who[who]
-        placed: list[tuple[int, int]] = []
+    def _row(self, who: str) -> list[tuple[int, int, float]]:
+        """(utterance, first sample, stretch): as many as fit; the first always stands."""
+        placed: list[tuple[int, int, float]] = []
         at = self._rng.randrange(GAPS[1])
         while True:
-            index = self._rng.choice(pool)
-            length = self._utterances[index].samples
+            index, stretch = self._said_by(who)
+            length = stretched_samples(self._utterances[index].samples, stretch)
             if at + length > self._samples:
                 if placed:
                     return placed
                 at = max(0, self._samples - length)
-            placed.append((index, at))
+            placed.append((index, at, stretch))
             at += length + self._rng.randint(*GAPS)
+
+    def _said_by(self, who: str) -> tuple[int, float]:
+        """The agents' voices stay as they are."""
+        if who == "agent":
+            return self._rng.choice(self._agents), 1.0
+        return self._speakers.any(self._rng), draw_stretch(self._rng)
 
 
 def sample_of(bank: Bank, who: str, count: int, seed: int) -> list[int]:

@@ -36,6 +36,7 @@ from training.journal import Journal
 from training.places import Places, parser
 from training.sizes import Sizes, size
 from training.speech.shelf import Bank, Utterance, read_bank
+from training.speech.speakers import Speakers, draw_stretch, stretched, stretched_samples
 from training.talks.tracks import Track, TrackMaker
 
 FRAME = 1920
@@ -85,19 +86,17 @@ def encode_constants(mimi: MimiModel, device: torch.device) -> Constants:
 
 def track_maker(bank: Bank, agents: Agents) -> TrackMaker:
     """Draws tracks of what is on the shelves."""
-    said: dict[str, list[int]] = defaultdict(list)
-    for index, one in enumerate(bank.utterances):
-        if one.who == "user":
-            said[one.text].append(index)
+    speakers = Speakers(bank)
     lengths: dict[str, list[int]] = defaultdict(list)
     for rendering in agents.renderings:
         lengths[rendering.text].append(rendering.frames)
 
-    def pick(text: str, rng: Random) -> tuple[int, int] | None:
-        if text not in said:
+    def pick(text: str, rng: Random) -> tuple[int, int, float] | None:
+        key = speakers.saying(text, rng)
+        if key is None:
             return None
-        key = rng.choice(said[text])
-        return key, bank.utterances[key].samples
+        stretch = draw_stretch(rng)
+        return key, stretched_samples(bank.utterances[key].samples, stretch), stretch
 
     return TrackMaker(pick, _mean_of(lengths))
 
@@ -126,10 +125,10 @@ class TrackEncoder:
         sound = torch.zeros(track.frames * FRAME, device=self._device)
         for turn in track.turns:
             one = self._bank.utterances[turn.key]
-            piece = self._sound[one.start : one.start + one.samples].float() / 32767
+            piece = stretched(self._sound[one.start : one.start + one.samples].float() / 32767, turn.stretch)
             at = turn.start * FRAME + turn.offset
             gain = 10 ** (float(torch.empty(()).uniform_(-3, 3)) / 20)
-            sound[at : at + one.samples] += gain * piece[: len(sound) - at]
+            sound[at : at + len(piece)] += gain * piece[: len(sound) - at]
         return sound
 
 

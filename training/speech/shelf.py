@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +28,7 @@ class Utterance:
 
     Attributes:
         who: agent or user. voice: speaker's name. start, samples: where it lies on its shelf.
-        word_starts: seconds, one a word, for agents.
+        word_starts: seconds, one a word, for agents. family: of voices; read off the shelf's name.
     """
 
     who: str
@@ -37,6 +37,7 @@ class Utterance:
     start: int = 0
     samples: int = 0
     word_starts: list[float] = field(default_factory=list)
+    family: str = ""
 
 
 Said = tuple[Utterance, Sound]
@@ -46,7 +47,7 @@ def write_shelf(folder: Path, name: str, said: Iterable[Said], *, packed: bool) 
     """Writes one shelf; returns how many utterances it holds."""
     utterances, pieces, at = [], [], 0
     for utterance, pcm in said:
-        utterances.append(Utterance(**{**asdict(utterance), "start": at, "samples": len(pcm)}))
+        utterances.append(replace(utterance, start=at, samples=len(pcm)))
         pieces += [pcm, np.zeros(GAP if packed else 0, np.float32)]
         at += len(pcm) + (GAP if packed else 0)
     folder.mkdir(parents=True, exist_ok=True)
@@ -100,7 +101,7 @@ def read_bank(folder: Path) -> Bank:
         sound = _read_sound(shelf)
         for one in _read_lines(shelf.with_suffix(".jsonl")):
             if one.start + one.samples <= len(sound):
-                utterances.append(Utterance(**{**asdict(one), "start": at + one.start}))
+                utterances.append(replace(one, start=at + one.start, family=shelf.name.split("-")[0]))
         sounds.append(sound)
         at += len(sound)
     return Bank(np.concatenate(sounds), utterances)

@@ -36,6 +36,7 @@ class Turn:
     Attributes:
         key: which utterance of the bank. start, end: frames; it sounds from the first to just before the last.
         offset: samples that it begins after `start`'s beginning. nod: a backchannel, to be answered by nothing.
+        stretch: how much quicker and higher it is said than on its shelf.
     """
 
     intent: str
@@ -46,6 +47,7 @@ class Turn:
     end: int
     offset: int
     nod: bool = False
+    stretch: float = 1.0
 
     @property
     def asked(self) -> Asked:
@@ -79,14 +81,14 @@ class TrackMaker:
     """Draws tracks.
 
     Args:
-        pick: text -> (key of an utterance that says it, its length in samples), or None where nobody does.
+        pick: text -> (key of an utterance that says it, its length in samples, its stretch), or None where nobody does.
         answer_frames: sentence -> about how many frames the agent takes for it.
         samples: in a frame.
     """
 
     def __init__(
         self,
-        pick: Callable[[str, Random], tuple[int, int] | None],
+        pick: Callable[[str, Random], tuple[int, int, float] | None],
         answer_frames: Callable[[str], int],
         samples: int = 1920,
     ) -> None:
@@ -120,12 +122,12 @@ class TrackMaker:
         picked = self._pick(asked.text, rng)
         if picked is None:
             return at
-        key, length = picked
+        key, length, stretch = picked
         offset = rng.randrange(self._samples)
         end = at + -(-(offset + length) // self._samples)
         if end >= frames:
             return frames
-        turns.append(Turn(asked.intent, asked.slot, asked.text, key, at, end, offset, nod))
+        turns.append(Turn(asked.intent, asked.slot, asked.text, key, at, end, offset, nod, stretch))
         return end
 
     def _wait(self, turns: list[Turn], at: int, answer_frames: int, frames: int, rng: Random) -> int:
