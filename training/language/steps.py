@@ -54,6 +54,7 @@ class Steps:
             self._gradients(silent_batch(phase.batch, phase.positions, self._device))
         self._optimizer.zero_grad(set_to_none=True)
         torch.cuda.synchronize()
+        torch.cuda.empty_cache()
 
     def take(self, batch: Batch, rate: float) -> Losses:
         """One step at this learning rate; what it returns is overwritten by the next."""
