@@ -76,7 +76,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
 
 def _extra(stepper: SpeechStepper, listener: Listener, chosen: argparse.Namespace, frame_ms: list[float]) -> Any:
     errors = codec_word_errors(stepper.codec, listener, chosen.codec_sentences, chosen.seed)
-    coded, plain = 100 * errors["codec"], 100 * errors["synthesizer"]
+    coded, plain = 100 * errors["codec"], 100 * errors["plain"]
     return {
         "word errors of the codec": f"{coded:.1f} % (of the synthesizer alone {plain:.1f} %)",
         "real-time factor, median frame": f"{statistics.median(frame_ms) / FRAME_MS:.2f}",
