@@ -25,7 +25,7 @@ class CodecSizes:
     heads: int = 6
     layers: int = 2
     code_width: int = 64
-    batch: int = 48
+    batch: int = 72
     frames: int = 64
     seconds: float = 500.0
     rate: float = 8e-4

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import tarfile
 from pathlib import Path
 
@@ -70,6 +71,17 @@ def test_a_step_that_is_done_does_nothing_again(places: Places) -> None:
         step.main(common)
     speech.main([*common, "--families", "agents", "--processes", "1"])
     assert {path: path.stat().st_mtime_ns for path in places.work.rglob("*.pt")} == before
+
+
+def test_a_packaged_codec_is_trained_on(places: Places, tmp_path: Path) -> None:
+    later = Places(tmp_path)
+    shutil.copytree(places.speech, later.speech)
+    codec.main(["--work", str(tmp_path), "--size", "toy", "--begin-with", str(places.package)])
+    first = next(entry for entry in _log(later, "codec") if entry["event"] == "steps")
+    fresh = next(entry for entry in _log(places, "codec") if entry["event"] == "steps" and entry["steps"] == 0)
+    assert first["steps"] == 0 and first["spectra"] < 0.8 * fresh["spectra"]
+    mark = torch.load(tmp_path / "codec" / "state.pt", weights_only=True)["progress"][2]["quantizer"]
+    assert mark < 0, "the quantizer is on from the first step"
 
 
 def test_user_tracks_are_encoded_whole(places: Places) -> None:

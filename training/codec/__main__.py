@@ -14,9 +14,10 @@ import torch.nn.functional as F
 from moshi.models.compression import MimiModel
 from torch import Tensor, nn
 
+from personaplex_app.model.checkpoint import CODEC_FILE
 from training.codec.effects import heard
 from training.codec.in_a_call import decode_latent, encode_latent
-from training.codec.mimi import books, make_mimi, quantize, save_mimi, start_at_unit_variance
+from training.codec.mimi import begin_with, books, make_mimi, quantize, save_mimi, start_at_unit_variance
 from training.codec.pieces import PieceMaker, Pieces
 from training.codec.spectra import SpectralDistance
 from training.devices import prepare, resumed, saved, without_waiting
@@ -30,6 +31,7 @@ from training.speech.shelf import read_bank
 FRAME = 1920
 PLAIN_SHARE = 0.2  # of the time, at first, without the quantizer
 QUICK_STEPS = 400  # after the quantizer came on, in which the codebooks move fast
+LATER_RATE = 0.5  # of the peak rate, for a codec that is trained on
 LABELS_A_FRAME = 4
 WEIGHTS = {"spectra": 5.0, "wave": 1.0, "penalty": 1.0, "phonemes": 0.3, "encoder_phonemes": 0.1}
 DITHER = 2e-5
@@ -97,8 +99,10 @@ def rate_at(share: float, step: int, since_quantizer: int | None, peak: float) -
     return peak * warm * fade * gentle
 
 
-def train(places: Places, sizes: CodecSizes, seed: int, stop_after: float | None, journal: Journal) -> None:
-    """Trains for the seconds that the size says, over as many calls as it takes."""
+def train(
+    places: Places, sizes: CodecSizes, seed: int, stop_after: float | None, journal: Journal, earlier: Path | None
+) -> None:
+    """Trains for the seconds that the size says, over as many calls as it takes; on from an earlier codec, if any."""
     device = prepare(seed)
     pieces = PieceMaker(read_bank(places.speech), sizes.frames * FRAME, device, seed)
     training = CodecTraining(sizes, device)
@@ -107,18 +111,22 @@ def train(places: Places, sizes: CodecSizes, seed: int, stop_after: float | None
     )
     state_path = places.codec.with_name("state.pt")
     progress = resumed(state_path, training, optimizer, device)
-    if progress.step == 0:
+    if progress.step == 0 and earlier is not None:
+        begin_with(training.mimi, earlier / CODEC_FILE)
+        progress.marks["quantizer"] = -QUICK_STEPS
+    elif progress.step == 0:
         start_at_unit_variance(training.mimi, pieces.draw(min(32, sizes.batch)).sound[:, None])
+    peak = sizes.rate * (LATER_RATE if progress.marks.get("quantizer", 0) < 0 else 1.0)
     journal.note("codec", parameters=sum(p.numel() for p in training.mimi.parameters()), resumed_at=progress.spent)
     loop = TimedLoop(
         journal, progress, sizes.seconds, stop_after, lambda: saved(state_path, training, optimizer, progress)
     )
     for share in loop:
-        on = share >= PLAIN_SHARE
+        on = share >= PLAIN_SHARE or "quantizer" in progress.marks
         if on:
             progress.marks.setdefault("quantizer", progress.step)
         since = progress.step - progress.marks["quantizer"] if on else None
-        _set_rates(optimizer, training.mimi, share, progress.step, since, sizes.rate)
+        _set_rates(optimizer, training.mimi, share, progress.step, since, peak)
         losses = training.losses(pieces.draw(sizes.batch), on)
         optimizer.zero_grad(set_to_none=True)
         torch.stack([WEIGHTS[name] * value for name, value in losses.items()]).sum().backward()
@@ -139,12 +147,14 @@ def _set_rates(
 
 
 def main(arguments: list[str] | None = None) -> None:
-    chosen = parser(__doc__).parse_args(arguments)
+    options = parser(__doc__)
+    options.add_argument("--begin-with", type=Path, default=None, help="a checkpoint whose codec is trained on")
+    chosen = options.parse_args(arguments)
     places, sizes = Places(Path(chosen.work)), size(chosen.size, chosen.pace)
     if places.codec.exists():
         return
     with Journal(places.work, "codec") as journal:
-        train(places, sizes.codec, sizes.seed, chosen.seconds, journal)
+        train(places, sizes.codec, sizes.seed, chosen.seconds, journal, chosen.begin_with)
 
 
 if __name__ == "__main__":

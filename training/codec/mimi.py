@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from moshi.models import loaders
 from moshi.models.compression import MimiModel
+from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from training.codec.in_a_call import decode_latent, encode_latent
@@ -74,6 +75,12 @@ def start_at_unit_variance(mimi: MimiModel, sound: Tensor) -> None:
     decode_latent(mimi, first + rest)
     for hook in hooks:
         hook.remove()
+
+
+def begin_with(mimi: MimiModel, path: Path) -> None:
+    """Takes over a packaged codec of the same architecture, to be trained on."""
+    stored = load_file(path)
+    mimi.load_state_dict({name: one.float() if one.is_floating_point() else one for name, one in stored.items()})
 
 
 def save_mimi(mimi: MimiModel, path: Path) -> None:

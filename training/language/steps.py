@@ -7,7 +7,6 @@ A step launches some 1,500 kernels of a few microseconds each; launched one by o
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Callable
 
@@ -41,7 +40,7 @@ class Steps:
         self, network: Network, optimizer: torch.optim.Optimizer, depth_positions: int, device: torch.device
     ) -> None:
         self._network, self._optimizer, self._depth_positions = network, optimizer, depth_positions
-        self._device, self._recorded = device, device.type == "cuda" and not os.environ.get("NO_TORCH_COMPILE")
+        self._device, self._recorded = device, device.type == "cuda"
         self._shape: tuple[int, ...] = ()
         self._replay: Callable[[Batch], Losses] = self._once
 
