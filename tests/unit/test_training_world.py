@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from random import Random
 
 import pytest
@@ -26,12 +28,40 @@ KATE = Persona(
     days=3,
     discount=10,
 )
+FEWEST = {"hello": 16, "bye": 16, "thanks": 16, "stop": 12, "backchannel": 12, "unknown": 90}
+FEWEST |= {"price_of": 14, "have": 14, "capital": 14, "my_name": 12, "thing_color": 12, "count": 12, "sum": 12}
+FEWEST_OTHERWISE = 24
+
+
+def _plain(sentence: str) -> str:
+    """Lower-cased, without punctuation; a slot stays."""
+    return " ".join(re.sub(r"[^a-z{} ]", "", sentence.lower()).split())
 
 
 def test_there_are_enough_intents_and_few_enough_sentences() -> None:
     assert len(intents()) >= 20
     assert 750 <= len(agent_sentences()) <= 1500
-    assert len(user_sentences()) > 800
+    assert len(user_sentences()) > 2000
+
+
+@pytest.mark.parametrize("name", list(intents()))
+def test_every_intent_is_worded_in_many_ways(name: str) -> None:
+    assert len(intents()[name].trained) >= FEWEST.get(name, FEWEST_OTHERWISE)
+
+
+def test_a_wording_means_one_thing_and_stands_once() -> None:
+    wordings = Counter(_plain(one) for intent in intents().values() for one in intent.trained + intent.held_out)
+    assert [one for one, times in wordings.items() if times > 1] == []
+
+
+def test_a_filled_wording_means_one_thing_and_stands_once() -> None:
+    said = Counter(_plain(asked.text) for held_out in (False, True) for asked in user_sentences(held_out=held_out))
+    assert [one for one, times in said.items() if times > 1] == []
+
+
+def test_sentences_are_short_and_can_be_spoken() -> None:
+    texts = [asked.text for held_out in (False, True) for asked in user_sentences(held_out=held_out)]
+    assert [text for text in texts if len(text.split()) > 14 or not re.fullmatch(r"[A-Za-z'.,?! ]+", text)] == []
 
 
 def test_held_out_wordings_are_never_heard_in_training() -> None:
