@@ -82,8 +82,8 @@ def test_the_network_computes_what_the_app_computes(network: Network, tmp_path: 
 def test_a_silent_batch_trains_every_part_of_the_network() -> None:
     torch.manual_seed(0)
     fresh = Network(architecture(TOY.language, 400))
-    made = losses(silent_batch(2, 40, CPU), fresh.config, fresh.temporal, fresh.depth, 30)
-    (made["text"] + made["audio"]).backward()
+    made = losses(silent_batch(2, 40, CPU), fresh, 30)
+    (made["text"] + made["audio"] + made["heard"]).backward()
     assert all(parameter.grad is not None and parameter.grad.isfinite().all() for parameter in fresh.parameters())
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from personaplex_app.model.config import TEXT_END_OF_PADDING, TEXT_PADDING
 from training.encode.shelves import Agents, Constants, Rendering
-from training.language.assembler import Assembler, Talk
+from training.language.assembler import NOTHING, WORD_DELAY, Assembler, Talk
 from training.talks.tracks import Track, Turn
 from training.world.answers import agent_sentences
 
@@ -80,3 +80,18 @@ def test_padding_fills_what_says_nothing() -> None:
     talk = _talk(400, 3)
     quiet = talk.tokens[0, talk.prompt :][~talk.speaking[talk.prompt :]]
     assert set(quiet) <= {TEXT_PADDING, TEXT_END_OF_PADDING}
+
+
+def test_what_the_user_says_is_to_be_written_down_a_little_later() -> None:
+    for seed in range(30):
+        talk = _talk(400, seed)
+        heard = talk.heard[talk.prompt :]
+        if talk.skipped or len(heard) < 200:
+            continue
+        said = "".join(chr(token - 100) for token in heard if token != NOTHING)
+        assert said.startswith("Whatistwoplusthree?WhatisthecapitalofFrance?")
+        first, *_, last = np.flatnonzero(heard[:60] != NOTHING)
+        assert 20 + WORD_DELAY < first < last < 60, "behind the words, and not far behind"
+        assert (talk.heard[: talk.prompt] == NOTHING).all()
+        return
+    raise AssertionError("no talk begins at its beginning")

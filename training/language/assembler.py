@@ -17,12 +17,14 @@ from personaplex_app.model.config import AGENT, STREAMS, TEXT_END_OF_PADDING, TE
 from personaplex_app.model.prompts import SILENCE_FRAMES, wrap_prompt
 from training.encode.shelves import Agents, Codes, Constants
 from training.talks.agent import AgentSide, Line
-from training.talks.tracks import Track
+from training.talks.tracks import Track, Turn
 from training.world.personas import draw_persona
 
 VOICE_FRAMES = (18, 42)  # of a voice prompt
 FROM_THE_START = 0.4  # of the talks begin where the call began; the others in its middle
 BEFORE_A_TURN = (2, 12)  # frames
+NOTHING = -1
+WORD_DELAY = 4  # frames from a word's end, as far as it can be told, to its token
 ENOUGH_TO_SAY = 12  # characters of a sentence that a voice prompt takes
 
 
@@ -33,12 +35,14 @@ class Talk:
     Attributes:
         tokens: int16 [17, T] by frame. prompt: how many frames of it are prompt. skipped: frames of the call that lie
             between prompt and what follows. speaking: bool [T], where the agent speaks.
+        heard: int16 [T], tokens of the user's words, each a little after it is said; elsewhere `NOTHING`.
     """
 
     tokens: npt.NDArray[np.int16]
     prompt: int
     skipped: int
     speaking: npt.NDArray[np.bool_]
+    heard: npt.NDArray[np.int16]
 
 
 class Assembler:
@@ -84,7 +88,10 @@ class Assembler:
         speaking = np.zeros(positions, bool)
         for line in self._side(voice).lines(track, persona, first, first + shown):
             self._write_line(tokens, speaking, line, prompt - first, prompt)
-        return Talk(tokens, prompt, first, speaking)
+        words = np.full(positions, NOTHING, np.int16)
+        for turn in track.turns:
+            self._write_heard(words[prompt:], turn, first)
+        return Talk(tokens, prompt, first, speaking, words)
 
     def _first_frame(self, track: Track, shown: int) -> int:
         room = track.frames - shown
@@ -149,6 +156,20 @@ class Assembler:
             kept = pieces[: max(0, end - place)]
             tokens[0, place : place + len(kept)] = kept
             free = place + len(kept)
+
+    def _write_heard(self, words: npt.NDArray[np.int16], turn: Turn, first: int) -> None:
+        """The user's words, as if every letter took as long; frame `first` of the track stands at 0."""
+        said = turn.text.split()
+        letters = np.cumsum([len(word) + 1 for word in said])
+        ends = turn.start + (turn.end - turn.start) * letters / letters[-1]
+        free = 0
+        for word, end in zip(said, ends, strict=True):
+            pieces = self._pieces(word)
+            at = max(round(end) + WORD_DELAY - first, free)
+            if turn.start < first or at + len(pieces) > len(words):
+                return
+            words[at : at + len(pieces)] = pieces
+            free = at + len(pieces)
 
     def _pieces(self, word: str) -> list[int]:
         if word not in self._words:

@@ -14,6 +14,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from personaplex_app.model.config import DELAYS, STREAMS, TEXT_PADDING, LanguageConfig
+from training.language.assembler import NOTHING
+from training.language.network import Network
 
 PADDING_WEIGHT = 0.5  # of a padding token against a word's
 SILENT_WEIGHT = 0.15  # of a silent frame's codes against a spoken one's
@@ -21,9 +23,9 @@ CODEBOOK_WEIGHTS = (2.0, 1.0, 1.0, 0.8, 0.7, 0.6, 0.5, 0.5)
 DISTURBED_SHARE = 0.4  # of the talks: some of the user's codes are random there
 USER_DISTURBANCE, AGENT_DISTURBANCE = 0.12, 0.03  # share of such codes
 LAST_SPECIAL_TOKEN = 3
+HEARD_WEIGHT = 0.3
 SHORTEST_PROMPT = 2  # frames: the initial tokens of delayed streams are no code
 
-Temporal = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 Depth = Callable[[Tensor, Tensor], Tensor]
 
 
@@ -32,18 +34,19 @@ class Batch:
     """Talks by frame.
 
     Attributes:
-        tokens: int16 [B, 17, T]. prompt, skipped: int64 [B]. speaking: bool [B, T].
+        tokens: int16 [B, 17, T]. prompt, skipped: int64 [B]. speaking: bool [B, T]. heard: int16 [B, T].
     """
 
     tokens: Tensor
     prompt: Tensor
     skipped: Tensor
     speaking: Tensor
+    heard: Tensor
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
         """All of them."""
-        return self.tokens, self.prompt, self.skipped, self.speaking
+        return self.tokens, self.prompt, self.skipped, self.speaking, self.heard
 
 
 def silent_batch(batch: int, frames: int, device: torch.device) -> Batch:
@@ -51,7 +54,7 @@ def silent_batch(batch: int, frames: int, device: torch.device) -> Batch:
     tokens = torch.full((batch, STREAMS, frames), TEXT_PADDING, dtype=torch.int16, device=device)
     prompt = torch.full((batch,), SHORTEST_PROMPT, dtype=torch.int64, device=device)
     speaking = torch.ones(batch, frames, dtype=torch.bool, device=device)
-    return Batch(tokens, prompt, torch.zeros_like(prompt), speaking)
+    return Batch(tokens, prompt, torch.zeros_like(prompt), speaking, tokens[:, 0])
 
 
 def positions_of(tokens: Tensor, config: LanguageConfig) -> Tensor:
@@ -65,21 +68,21 @@ def positions_of(tokens: Tensor, config: LanguageConfig) -> Tensor:
     return torch.stack(rows, 1)
 
 
-def losses(
-    batch: Batch, config: LanguageConfig, temporal: Temporal, depth: Depth, depth_positions: int
-) -> dict[str, Tensor]:
-    """`text` and `audio` to be added and minimized; `word` and `first_code` to look at.
+def losses(batch: Batch, network: Network, depth_positions: int) -> dict[str, Tensor]:
+    """`text`, `audio` and `heard` to be added and minimized; `word` and `first_code` to look at.
 
     Nothing here waits for the device or copies to it, so that a whole step can be recorded.
     """
+    config = network.config
     grid = positions_of(batch.tokens, config)
     count = grid.shape[2] - 1
     order = torch.arange(count, device=grid.device)[None]
     in_talk = order + 1 >= batch.prompt[:, None]
     at = order + batch.skipped[:, None] * (order >= batch.prompt[:, None])
-    hidden, logits = temporal(_disturbed(grid[:, :, :-1], in_talk, config), at)
+    hidden, logits = network.temporal(_disturbed(grid[:, :, :-1], in_talk, config), at)
     made = _text_losses(logits, grid[:, 0, 1:], in_talk)
-    return made | _audio_losses(hidden, grid, batch.speaking[:, 1:], in_talk, depth, depth_positions)
+    made["heard"] = HEARD_WEIGHT * _heard_loss(network.heard(hidden), batch.heard[:, 1:].long())
+    return made | _audio_losses(hidden, grid, batch.speaking[:, 1:], in_talk, network.depth, depth_positions)
 
 
 def _disturbed(grid: Tensor, in_talk: Tensor, config: LanguageConfig) -> Tensor:
@@ -100,6 +103,12 @@ def _text_losses(logits: Tensor, wanted: Tensor, in_talk: Tensor) -> dict[str, T
         "text": (each * weight).sum() / weight.sum().clamp(min=1),
         "word": (each * word).sum().detach() / word.sum().clamp(min=1),
     }
+
+
+def _heard_loss(logits: Tensor, wanted: Tensor) -> Tensor:
+    """Of the user's words: whoever can write down what was said does not mistake one question for another."""
+    each = F.cross_entropy(logits.flatten(0, 1).float(), wanted.flatten(), reduction="none", ignore_index=NOTHING)
+    return each.sum() / (wanted != NOTHING).sum().clamp(min=1)
 
 
 def _audio_losses(

@@ -117,6 +117,7 @@ class Network(nn.Module):
         self.gate_out = _normal(layers, dim, hidden, scale=2 * hidden * layers)
         self.norm1, self.norm2 = nn.Parameter(torch.ones(layers, dim)), nn.Parameter(torch.ones(layers, dim))
         self.out_norm = nn.Parameter(torch.ones(dim))
+        self.heard_linear = _normal(config.text_card, dim, scale=dim)  # for training alone: in no package
         self._make_depth(config)
 
     def _make_depth(self, config: LanguageConfig) -> None:
@@ -143,6 +144,10 @@ class Network(nn.Module):
         for matrices in zip(*(one.unbind(0) for one in stacked), strict=True):
             x = self.pieces.layer(x, cos, sin, config.heads, *matrices)
         return self.pieces.head(x, self.out_norm, self.text_linear)
+
+    def heard(self, hidden: Tensor) -> Tensor:
+        """hidden [B, T, D] -> logits [B, T, V] of the words that the user says."""
+        return F.linear(hidden, self.heard_linear)
 
     def depth(self, hidden: Tensor, tokens: Tensor) -> Tensor:
         """hidden [M, D], tokens int64 [M, 8] (text, then codebooks 0-6) -> logits [8, M, card]."""

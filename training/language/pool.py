@@ -36,11 +36,11 @@ def assembler(codes: Path, tokenizer: Path, seed: int) -> Assembler:
 
 
 def draw_many(maker: Assembler, positions: int, count: int) -> Arrays:
-    """Tokens [n, 17, T], prompt [n], skipped [n], speaking [n, T]."""
+    """Tokens [n, 17, T], prompt [n], skipped [n], speaking [n, T], heard [n, T]."""
     talks = [maker.draw(positions) for _ in range(count)]
     numbers = np.array([[talk.prompt, talk.skipped] for talk in talks], np.int64)
     tokens, speaking = np.stack([talk.tokens for talk in talks]), np.stack([talk.speaking for talk in talks])
-    return tokens, numbers[:, 0], numbers[:, 1], speaking
+    return tokens, numbers[:, 0], numbers[:, 1], speaking, np.stack([talk.heard for talk in talks])
 
 
 def _work(maker: Assembler, seed: int, wanted: Any, made: Any) -> None:

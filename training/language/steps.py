@@ -75,8 +75,8 @@ class Steps:
     def _gradients(self, batch: Batch) -> Losses:
         network = self._network
         with torch.autocast(self._device.type, dtype=torch.bfloat16, enabled=self._device.type == "cuda"):
-            made = losses(batch, network.config, network.temporal, network.depth, self._depth_positions)
-        (made["text"] + made["audio"]).backward()
+            made = losses(batch, network, self._depth_positions)
+        (made["text"] + made["audio"] + made["heard"]).backward()
         return {name: value.detach() for name, value in made.items()}
 
     def _once(self, batch: Batch) -> Losses:
