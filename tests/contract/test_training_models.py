@@ -21,6 +21,7 @@ from personaplex_app.model.prompts import VoicePrompt, plan_prompt
 from personaplex_app.sound_files import read_sound
 from training.codec.in_a_call import decode, encode
 from training.language.__main__ import architecture
+from training.language.disturbance import disturbed
 from training.language.export import file_tensors
 from training.language.losses import losses, positions_of, silent_batch
 from training.language.network import Network
@@ -85,6 +86,30 @@ def test_a_silent_batch_trains_every_part_of_the_network() -> None:
     made = losses(silent_batch(2, 40, CPU), fresh, 30)
     (made["text"] + made["audio"] + made["heard"]).backward()
     assert all(parameter.grad is not None and parameter.grad.isfinite().all() for parameter in fresh.parameters())
+
+
+def test_what_training_sees_is_disturbed_in_the_talk_alone_and_never_the_words() -> None:
+    torch.manual_seed(0)
+    config = architecture(TOY.language, 400)
+    grid = torch.full((600, 17, 120), 7)
+    in_talk = (torch.arange(120) >= 20).expand(600, -1)
+    seen = disturbed(grid, in_talk, config)
+    assert (seen[:, 0] == 7).all() and (seen[:, :, :20] == 7).all()
+    changed, unknown = (seen != 7)[:, :, 20:].float(), (seen == config.audio_card)[:, :, 20:].float()
+    assert 0.02 < changed[:, 1:9].mean() < 0.04 and not unknown[:, 1:9].any(), "the agent's codes: some are random"
+    first, last = unknown[:, 9].mean(), unknown[:, 16].mean()
+    assert 0.02 < first < 0.05 and 0.38 < last < 0.5, "the first codebook is nearly always known"
+    per_talk = (changed - unknown)[:, 9].mean(1)
+    assert per_talk.min() == 0 and per_talk.max() > 0.2, "each talk has a rate of its own"
+
+
+def test_losses_of_unseen_talks_are_those_of_the_whole_network() -> None:
+    torch.manual_seed(0)
+    fresh = Network(architecture(TOY.language, 400))
+    steps = Steps(fresh, make_optimizer(fresh, 1e-3, CPU), 60, CPU)
+    batch = silent_batch(2, 40, CPU)
+    assert steps.measure(batch)["text"] == steps.measure(batch)["text"] and fresh.training
+    assert float(steps.take(batch, 0.0)["text"]) != float(steps.take(batch, 0.0)["text"]), "training drops at random"
 
 
 def test_steps_learn_a_batch_and_take_the_rate_they_are_given() -> None:

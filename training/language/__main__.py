@@ -15,7 +15,7 @@ from personaplex_app.model.config import LanguageConfig, gating_hidden
 from training.devices import prepare, resumed, saved
 from training.journal import Journal
 from training.language.network import Network
-from training.language.pool import TalkPool
+from training.language.pool import TalkPool, Unseen
 from training.language.steps import Steps, make_optimizer
 from training.loop import TimedLoop
 from training.places import Places, parser
@@ -25,6 +25,7 @@ WARM_UP_STEPS = 300
 STAY_SHARE = 0.3  # of the time at the peak rate
 LAST_RATE = 0.03
 REFILLED_EVERY_STEPS = 3
+CHECKED_EVERY_STEPS = 500  # on talks over tracks that are kept apart
 
 
 def architecture(sizes: LanguageSizes, text_card: int) -> LanguageConfig:
@@ -93,12 +94,15 @@ def _train(
     loop = TimedLoop(
         journal, progress, sizes.seconds, stop_after, lambda: saved(state_path, network, optimizer, progress)
     )
+    unseen = Unseen(places.codes, places.tokenizer, seed, device)
     for share in loop:
         phase = phase_at(sizes.phases, share)
         pool.prefer(phase.positions, phase.batch)
         if progress.step % REFILLED_EVERY_STEPS == 0:
             pool.refill()
         loop.note(steps.take(pool.batch(phase.batch), rate_at(share, progress.step, sizes.rate)))
+        if progress.step % CHECKED_EVERY_STEPS == 0:
+            journal.note("unseen", steps=progress.step, **steps.measure(unseen.batch(phase.positions, phase.batch)))
     journal.note("talks", received=pool.received)
     if loop.finished:
         partial = places.language.with_suffix(".partial")

@@ -6,7 +6,6 @@ Must not know: where talks come from, optimizers.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -15,18 +14,15 @@ from torch import Tensor
 
 from personaplex_app.model.config import DELAYS, STREAMS, TEXT_PADDING, LanguageConfig
 from training.language.assembler import NOTHING
+from training.language.disturbance import disturbed
 from training.language.network import Network
 
 PADDING_WEIGHT = 0.5  # of a padding token against a word's
 SILENT_WEIGHT = 0.15  # of a silent frame's codes against a spoken one's
 CODEBOOK_WEIGHTS = (2.0, 1.0, 1.0, 0.8, 0.7, 0.6, 0.5, 0.5)
-DISTURBED_SHARE = 0.4  # of the talks: some of the user's codes are random there
-USER_DISTURBANCE, AGENT_DISTURBANCE = 0.12, 0.03  # share of such codes
 LAST_SPECIAL_TOKEN = 3
 HEARD_WEIGHT = 0.3
 SHORTEST_PROMPT = 2  # frames: the initial tokens of delayed streams are no code
-
-Depth = Callable[[Tensor, Tensor], Tensor]
 
 
 @dataclass(frozen=True)
@@ -79,20 +75,11 @@ def losses(batch: Batch, network: Network, depth_positions: int) -> dict[str, Te
     order = torch.arange(count, device=grid.device)[None]
     in_talk = order + 1 >= batch.prompt[:, None]
     at = order + batch.skipped[:, None] * (order >= batch.prompt[:, None])
-    hidden, logits = network.temporal(_disturbed(grid[:, :, :-1], in_talk, config), at)
+    read = grid[:, :, :-1]
+    hidden, logits = network.temporal(disturbed(read, in_talk, config) if network.training else read, at)
     made = _text_losses(logits, grid[:, 0, 1:], in_talk)
     made["heard"] = HEARD_WEIGHT * _heard_loss(network.heard(hidden), batch.heard[:, 1:].long())
-    return made | _audio_losses(hidden, grid, batch.speaking[:, 1:], in_talk, network.depth, depth_positions)
-
-
-def _disturbed(grid: Tensor, in_talk: Tensor, config: LanguageConfig) -> Tensor:
-    """The input with some codes of the talk replaced by random ones: a call is never as clean as the shelves."""
-    hit = (torch.rand(grid.shape[0], 1, 1, device=grid.device) < DISTURBED_SHARE).float()
-    of_agent, of_user = hit.new_full((1, 8, 1), AGENT_DISTURBANCE), hit.new_full((1, 8, 1), USER_DISTURBANCE)
-    rows = len(grid)
-    chance = torch.cat([torch.zeros_like(hit), of_agent.expand(rows, -1, -1), hit * of_user], 1)
-    replaced = (torch.rand(grid.shape, device=grid.device) < chance) & in_talk[:, None]
-    return torch.where(replaced, torch.randint_like(grid, config.audio_card), grid)
+    return made | _audio_losses(hidden, grid, batch.speaking[:, 1:], in_talk, network, depth_positions)
 
 
 def _text_losses(logits: Tensor, wanted: Tensor, in_talk: Tensor) -> dict[str, Tensor]:
@@ -112,13 +99,13 @@ def _heard_loss(logits: Tensor, wanted: Tensor) -> Tensor:
 
 
 def _audio_losses(
-    hidden: Tensor, grid: Tensor, speaking: Tensor, in_talk: Tensor, depth: Depth, depth_positions: int
+    hidden: Tensor, grid: Tensor, speaking: Tensor, in_talk: Tensor, network: Network, depth_positions: int
 ) -> dict[str, Tensor]:
     """A part of the positions, those where the agent speaks first."""
     chance = (torch.rand_like(in_talk, dtype=torch.float32) + speaking.float()).masked_fill(~in_talk, -1.0)
     chosen = chance.flatten().topk(min(depth_positions, chance.numel()), sorted=False).indices
     wanted = grid[:, :9, 1:].permute(0, 2, 1).flatten(0, 1).index_select(0, chosen)
-    logits = depth(hidden.flatten(0, 1).index_select(0, chosen), wanted[:, :8])
+    logits = network.depth(hidden.flatten(0, 1).index_select(0, chosen), wanted[:, :8])
     each = F.cross_entropy(logits.flatten(0, 1).float(), wanted[:, 1:].t().flatten(), reduction="none")
     weight = SILENT_WEIGHT + (1 - SILENT_WEIGHT) * speaking.flatten().index_select(0, chosen).float()
     by_codebook = (each.view(8, -1) * weight).sum(1) / weight.sum()

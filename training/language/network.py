@@ -18,6 +18,7 @@ from personaplex_app.model.config import CODEBOOKS, RMS_NORM_EPS, STREAMS, Langu
 
 AUDIO_STREAMS = STREAMS - 1
 NEVER = -1e9
+DROPPED = 0.1  # of what a temporal layer adds, in training
 
 
 def _normal(*shape: int, scale: int) -> nn.Parameter:
@@ -44,17 +45,17 @@ def _embed(grid: Tensor, text_emb: Tensor, audio_emb: Tensor) -> Tensor:
 
 
 def _layer(
-    x: Tensor, cos: Tensor, sin: Tensor, heads: int, norm1: Tensor, in_proj: Tensor, out_proj: Tensor, norm2: Tensor,
-    gate_in: Tensor, gate_out: Tensor,
+    x: Tensor, cos: Tensor, sin: Tensor, heads: int, dropped: float, norm1: Tensor, in_proj: Tensor, out_proj: Tensor,
+    norm2: Tensor, gate_in: Tensor, gate_out: Tensor,
 ) -> Tensor:  # fmt: skip
     """One of the temporal layers; x [B, T, D]."""
     split = F.linear(_norm(x, norm1), in_proj).unflatten(-1, (3, heads, -1))
     query, key, value = split.permute(2, 0, 3, 1, 4)
     query, key = _turned(query, cos, sin), _turned(key, cos, sin)
     attended = F.scaled_dot_product_attention(query, key, value, is_causal=True)
-    x = x + F.linear(attended.transpose(1, 2).flatten(2), out_proj)
+    x = x + F.dropout(F.linear(attended.transpose(1, 2).flatten(2), out_proj), dropped)
     gate, gated = F.linear(_norm(x, norm2), gate_in).chunk(2, -1)
-    return x + F.linear(F.silu(gate) * gated, gate_out)
+    return x + F.dropout(F.linear(F.silu(gate) * gated, gate_out), dropped)
 
 
 def _head(x: Tensor, norm: Tensor, text_linear: Tensor) -> tuple[Tensor, Tensor]:
@@ -142,7 +143,7 @@ class Network(nn.Module):
         cos, sin = angles.cos()[:, None], angles.sin()[:, None]
         stacked = (self.norm1, self.in_proj, self.out_proj, self.norm2, self.gate_in, self.gate_out)
         for matrices in zip(*(one.unbind(0) for one in stacked), strict=True):
-            x = self.pieces.layer(x, cos, sin, config.heads, *matrices)
+            x = self.pieces.layer(x, cos, sin, config.heads, DROPPED if self.training else 0.0, *matrices)
         return self.pieces.head(x, self.out_norm, self.text_linear)
 
     def heard(self, hidden: Tensor) -> Tensor:

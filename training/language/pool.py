@@ -20,19 +20,32 @@ from training.language.assembler import Assembler
 from training.language.losses import Batch
 
 MADE_TOGETHER = 100_000  # positions that a process hands over at once
+UNSEEN_EVERY = 50
 TAKEN_TOGETHER = 2  # hand-overs at most: taking them in holds up the training
 SEEN_BEFORE_FIRST = 2  # batches that lie ready before training begins
 
 Arrays = tuple[np.ndarray[Any, Any], ...]
 
 
-def assembler(codes: Path, tokenizer: Path, seed: int) -> Assembler:
-    """Reads the shelves."""
+def assembler(codes: Path, tokenizer: Path, seed: int, *, unseen: bool = False) -> Assembler:
+    """Reads the shelves; of the tracks all but every fiftieth, or those, which training never sees."""
     import sentencepiece
 
     pieces = sentencepiece.SentencePieceProcessor(model_file=str(tokenizer))
-    user_codes, tracks = read_tracks(codes)
-    return Assembler(read_agents(codes), read_constants(codes), user_codes, tracks, pieces.encode, seed)
+    every = list(zip(*read_tracks(codes), strict=True))
+    user_codes, tracks = zip(*(one for at, one in enumerate(every) if (at % UNSEEN_EVERY == 0) is unseen), strict=True)
+    return Assembler(read_agents(codes), read_constants(codes), list(user_codes), list(tracks), pieces.encode, seed)
+
+
+class Unseen:
+    """Talks over tracks that training never sees."""
+
+    def __init__(self, codes: Path, tokenizer: Path, seed: int, device: torch.device) -> None:
+        self._maker, self._device = assembler(codes, tokenizer, seed, unseen=True), device
+
+    def batch(self, positions: int, count: int) -> Batch:
+        """New ones."""
+        return Batch(*(torch.from_numpy(one).to(self._device) for one in draw_many(self._maker, positions, count)))
 
 
 def draw_many(maker: Assembler, positions: int, count: int) -> Arrays:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from training.language.losses import Batch, losses, silent_batch
-from training.language.network import Network
+from training.language.network import Network, Pieces
 from training.sizes import Phase
 
 WEIGHT_DECAY = 0.05
@@ -71,6 +71,18 @@ class Steps:
                 self._recorded = False
                 warnings.warn(f"steps are launched one by one: {error}", stacklevel=2)
         return self._replay(batch)
+
+    @torch.no_grad()
+    def measure(self, batch: Batch) -> dict[str, float]:
+        """Losses of talks as they are, with the whole network."""
+        network, compiled = self._network, self._network.pieces
+        network.pieces = Pieces()
+        network.eval()
+        with torch.autocast(self._device.type, dtype=torch.bfloat16, enabled=self._device.type == "cuda"):
+            made = losses(batch, network, self._depth_positions)
+        network.train()
+        network.pieces = compiled
+        return {name: float(value) for name, value in made.items()}
 
     def _gradients(self, batch: Batch) -> Losses:
         network = self._network
