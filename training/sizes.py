@@ -92,7 +92,7 @@ class Sizes:
     language: LanguageSizes = LanguageSizes()
 
 
-FULL = Sizes("full", renderings={"agents": 3, "hibari": 14, "kokoro": 6, "flite": 2, "espeak": 2})
+FULL = Sizes("full", renderings={"agents": 3, "hibari": 6, "kokoro": 4, "flite": 1, "espeak": 1})
 TOY = Sizes(
     "toy",
     text_card=400,
