@@ -33,6 +33,7 @@ def demo(tmp_path_factory) -> Iterator[Demo]:
         yield Demo(url, probe)
 
 
+@pytest.mark.timed  # a question that reaches a late engine in pieces is no question
 def test_a_spoken_question_is_answered_aloud(microphone, demo, demo_directory) -> None:
     question = np.concatenate([pause(7), speak("How much is the bike?"), pause(5)])
     with browser_page(demo.url, microphone(question)) as page:

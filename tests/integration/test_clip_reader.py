@@ -23,7 +23,7 @@ from personaplex_app.clip_reader import ROOT, TOO_SLOW, UNREADABLE, read_clip
 from personaplex_app.errors import InvalidInput, ServerFault
 
 SECONDS = 4
-MOST_CPU_SECONDS = 2.0
+MOST_CPU_SECONDS = 4.0
 MOST_MEMORY_BYTES = 200 << 20
 
 
@@ -176,6 +176,7 @@ def _mp4_of(samples: int) -> bytes:
     return data
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("bomb", BOMBS)
 def test_a_bomb_costs_little_time_and_memory(bomb: str) -> None:
     make, said_of_it = BOMBS[bomb]
