@@ -23,7 +23,7 @@ from personaplex_app.clip_reader import ROOT, TOO_SLOW, UNREADABLE, read_clip
 from personaplex_app.errors import InvalidInput, ServerFault
 
 SECONDS = 4
-MOST_CPU_SECONDS = 4.0
+MOST_CPU_SECONDS = 2.0
 MOST_MEMORY_BYTES = 200 << 20
 
 

@@ -269,7 +269,7 @@ def test_without_a_model_the_coach_says_that_nobody_knows() -> None:
 
 @pytest.mark.timed
 @pytest.mark.parametrize("letter", ["a", "é", "😀", "\x01", "\n"])
-def test_the_longest_prompt_is_answered_at_once_and_a_longer_one_refused(shelf: Shelf, letter: str) -> None:
+def test_the_longest_prompt_is_answered_within_50_ms_and_a_longer_one_refused(shelf: Shelf, letter: str) -> None:
     body = json.dumps({"prompt": letter * 100_000, "voice": "NATF0"}, ensure_ascii=True).encode()
     shelf.post("coach", {"prompt": "warm"})
     took = []
@@ -277,7 +277,7 @@ def test_the_longest_prompt_is_answered_at_once_and_a_longer_one_refused(shelf: 
         began = time.process_time()
         told = shelf.post("coach", body).json()
         took.append(time.process_time() - began)
-    assert min(took) < 0.1, "the test's own client included; a machine may be half as fast as the README's"
+    assert min(took) < 0.05, "the test's own client included"
     assert (
         told["fits"] is False and "of its 100,000 characters alone are" in told["sentence"] and told["tokens"] is None
     )

@@ -140,4 +140,4 @@ def test_shelves_that_travel_come_back_nearly_as_they_were(tmp_path: Path) -> No
     assert not list(tmp_path.glob("*.opus")) and np.array_equal(bank.sound, travelled.sound)
     assert [one.text for one in bank.utterances] == [one.text for one, _ in said]
     for one, (_, pcm) in zip(bank.utterances, said, strict=True):
-        assert np.corrcoef(bank.pcm(one), pcm)[0, 1] > 0.95
+        assert np.corrcoef(bank.pcm(one), pcm)[0, 1] > 0.98

@@ -130,14 +130,14 @@ LONG = {
 @pytest.mark.timed
 @pytest.mark.parametrize("length", [20_000, 100_000])
 @pytest.mark.parametrize("name", LONG)
-def test_a_prompt_of_any_length_is_answered_at_once_and_never_cut(name: str, length: int) -> None:
+def test_a_prompt_of_any_length_is_answered_within_50_ms_and_never_cut(name: str, length: int) -> None:
     prompt = (LONG[name] * length)[:length]
     took = []
     for _ in range(3):
         began = time.thread_time()
         advice = advise(prompt, "none", RULER)
         took.append(time.thread_time() - began)
-    assert min(took) < 0.1, "a machine may be half as fast as the README's"
+    assert min(took) < 0.05
     if advice.length is not None:
         assert advice.length.tokens == len(TOKENIZER.encode_prompt(prompt)), "every character counts"
         assert advice.fits == (advice.length.positions <= 1000)
