@@ -79,7 +79,11 @@ def start_at_unit_variance(mimi: MimiModel, sound: Tensor) -> None:
 
 def begin_with(mimi: MimiModel, path: Path) -> None:
     """Takes over a packaged codec of the same architecture, to be trained on."""
-    stored = load_file(path)
+    _take(mimi, load_file(path))
+
+
+def _take(mimi: MimiModel, stored: dict[str, Tensor]) -> None:
+    """A file's tensors, in float32."""
     mimi.load_state_dict({name: one.float() if one.is_floating_point() else one for name, one in stored.items()})
 
 
@@ -99,6 +103,5 @@ def _stored(name: str, tensor: Tensor) -> Tensor:
 def load_mimi(path: Path, sizes: CodecSizes, device: torch.device) -> MimiModel:
     """The trained codec as it was saved, in float32, for use."""
     mimi = make_mimi(sizes, device)
-    stored = torch.load(path, map_location=device, weights_only=True)
-    mimi.load_state_dict({name: t.float() if t.is_floating_point() else t for name, t in stored.items()})
+    _take(mimi, torch.load(path, map_location=device, weights_only=True))
     return mimi.requires_grad_(False).eval()

@@ -15,7 +15,7 @@ from personaplex_app.model.config import LanguageConfig, gating_hidden
 from training.devices import prepare, resumed, saved
 from training.journal import Journal
 from training.language.network import Network
-from training.language.pool import TalkPool, Unseen
+from training.language.pool import TalkPool
 from training.language.steps import Steps, make_optimizer
 from training.loop import TimedLoop
 from training.places import Places, parser
@@ -94,7 +94,6 @@ def _train(
     loop = TimedLoop(
         journal, progress, sizes.seconds, stop_after, lambda: saved(state_path, network, optimizer, progress)
     )
-    unseen = Unseen(places.codes, places.tokenizer, seed, device)
     for share in loop:
         phase = phase_at(sizes.phases, share)
         pool.prefer(phase.positions, phase.batch)
@@ -102,7 +101,7 @@ def _train(
             pool.refill()
         loop.note(steps.take(pool.batch(phase.batch), rate_at(share, progress.step, sizes.rate)))
         if progress.step % CHECKED_EVERY_STEPS == 0:
-            journal.note("unseen", steps=progress.step, **steps.measure(unseen.batch(phase.positions, phase.batch)))
+            journal.note("unseen", steps=progress.step, **steps.measure(pool.unseen(phase.batch)))
     journal.note("talks", received=pool.received)
     if loop.finished:
         partial = places.language.with_suffix(".partial")

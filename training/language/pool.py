@@ -27,25 +27,19 @@ SEEN_BEFORE_FIRST = 2  # batches that lie ready before training begins
 Arrays = tuple[np.ndarray[Any, Any], ...]
 
 
-def assembler(codes: Path, tokenizer: Path, seed: int, *, unseen: bool = False) -> Assembler:
-    """Reads the shelves; of the tracks all but every fiftieth, or those, which training never sees."""
+def assemblers(codes: Path, tokenizer: Path, seed: int) -> tuple[Assembler, Assembler]:
+    """Reads the shelves: over all tracks but every fiftieth, and over those, which training never sees."""
     import sentencepiece
 
     pieces = sentencepiece.SentencePieceProcessor(model_file=str(tokenizer))
-    every = list(zip(*read_tracks(codes), strict=True))
-    user_codes, tracks = zip(*(one for at, one in enumerate(every) if (at % UNSEEN_EVERY == 0) is unseen), strict=True)
-    return Assembler(read_agents(codes), read_constants(codes), list(user_codes), list(tracks), pieces.encode, seed)
+    agents, constants, (user_codes, tracks) = read_agents(codes), read_constants(codes), read_tracks(codes)
 
+    def over(apart: bool) -> Assembler:
+        numbers = [number for number in range(len(tracks)) if (number % UNSEEN_EVERY == 0) is apart]
+        some_codes, some_tracks = [user_codes[number] for number in numbers], [tracks[number] for number in numbers]
+        return Assembler(agents, constants, some_codes, some_tracks, pieces.encode, seed)
 
-class Unseen:
-    """Talks over tracks that training never sees."""
-
-    def __init__(self, codes: Path, tokenizer: Path, seed: int, device: torch.device) -> None:
-        self._maker, self._device = assembler(codes, tokenizer, seed, unseen=True), device
-
-    def batch(self, positions: int, count: int) -> Batch:
-        """New ones."""
-        return Batch(*(torch.from_numpy(one).to(self._device) for one in draw_many(self._maker, positions, count)))
+    return over(False), over(True)
 
 
 def draw_many(maker: Assembler, positions: int, count: int) -> Arrays:
@@ -70,7 +64,7 @@ class TalkPool:
         self._device, self._room, self._rng = torch.device("cpu"), room, Random(seed)
         self._positions, self._next, self._held = 0, 0, 0
         self._store: list[torch.Tensor] = []
-        self._own = assembler(codes, tokenizer, seed)  # the processes share its shelves with this one
+        self._own, self._apart = assemblers(codes, tokenizer, seed)  # the processes share their shelves with these
         context = multiprocessing.get_context("fork")
         self._wanted, self._made = context.Value("l", 0), context.Queue(2 * workers + 2)
         given = [(self._own, seed + 1 + number, self._wanted, self._made) for number in range(workers)]
@@ -130,6 +124,10 @@ class TalkPool:
         """Some of the talks at random."""
         chosen = torch.tensor([self._rng.randrange(self._held) for _ in range(size)], device=self._device)
         return Batch(*(kept[chosen] for kept in self._store))
+
+    def unseen(self, size: int) -> Batch:
+        """New talks of the present length over tracks that are in no other batch."""
+        return Batch(*(torch.from_numpy(one).to(self._device) for one in draw_many(self._apart, self._positions, size)))
 
     def close(self) -> None:
         """Ends the processes."""
