@@ -25,8 +25,8 @@ from personaplex_app.client.messages import (
     Pong,
     Reconnecting,
     StartedOver,
-    parse_message,
 )
+from personaplex_app.client.parsing import parse_message
 from personaplex_app.errors import InvalidInput, ServerFault
 
 if TYPE_CHECKING:

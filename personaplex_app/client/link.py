@@ -16,7 +16,8 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidSta
 
 from personaplex_app.client.address import Address
 from personaplex_app.client.cookies import Cookies, unreachable
-from personaplex_app.client.messages import Hello, Pong, parse_message
+from personaplex_app.client.messages import Hello, Pong
+from personaplex_app.client.parsing import parse_message
 from personaplex_app.errors import InvalidInput, ServerFault
 
 PROTOCOL = 1

@@ -15,7 +15,7 @@ from support.recording import SPEED, TalkativeStepper, numbered
 from support.served import served
 from support.signals import aligned_correlation
 
-from personaplex_app.client import messages
+from personaplex_app.client import messages, parsing
 from personaplex_app.client.messages import Reconnecting, Unknown
 from personaplex_app.engine.echo_guard import BEGAN, Leak
 from personaplex_app.engine.facade import Engine
@@ -55,11 +55,11 @@ def test_what_a_client_may_say_is_what_the_server_knows() -> None:
 def test_what_the_server_says_is_what_the_client_reads() -> None:
     named = table("From the server")
     assert named.pop("check") == ["ice_servers", "sdp"], "for pages only"
-    assert list(named) == list(messages._TYPES)
+    assert list(named) == list(parsing._TYPES)
     for kind, fields in named.items():
-        assert fields == list(messages._TYPES[kind].__dataclass_fields__), kind
+        assert fields == list(parsing._TYPES[kind].__dataclass_fields__), kind
     ours = {Unknown, Reconnecting}
-    assert set(messages._TYPES.values()) == {event for event in messages.Event.__args__ if event not in ours}
+    assert set(parsing._TYPES.values()) == {event for event in messages.Event.__args__ if event not in ours}
 
 
 def test_every_message_has_exactly_the_fields_that_the_page_names() -> None:

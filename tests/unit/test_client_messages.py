@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from support.fake_line import ADMITTED, ENDED, HELLO, refused, talk_state
 
 from personaplex_app.client import messages
-from personaplex_app.client.messages import parse_message
+from personaplex_app.client.parsing import parse_message
 from personaplex_app.errors import ServerFault
 
 GOOD = {
