@@ -39,7 +39,7 @@ PLAIN_CODECS = [f"pcm_{kind}" for kind in ("u8", "s16le", "s24le", "s32le", "f32
 CODECS = ("mp3float", "mp3", "aac", "flac", "opus", "vorbis", *PLAIN_CODECS)
 OPEN_OPTIONS = {"format_whitelist": FORMATS, "codec_whitelist": ",".join(CODECS), "protocol_whitelist": "none"}
 
-UNREADABLE = "clip_unreadable"
+UNREADABLE, TOO_LONG = "clip_unreadable", "clip_long"
 KINDS = "wav, mp3, flac, m4a, ogg or webm"
 NOT_SOUND = f"This is no sound file that can be read; send {KINDS}."
 NO_SOUND = "There is no sound in this file."
@@ -55,6 +55,7 @@ def decode(data: bytes) -> tuple[dict[str, Any], list[Pcm]]:
 
     Raises InvalidInput for what is no sound, too long, or beyond what a voice can be.
     """
+    _check_length(data)
     facts: dict[str, Any] = {"damaged": False}
     pieces: list[Pcm] = []
     stream: Any = None
@@ -69,6 +70,22 @@ def decode(data: bytes) -> tuple[dict[str, Any], list[Pcm]]:
     if not all(np.isfinite(piece).all() for piece in pieces):
         raise refusal("The file holds samples that are not numbers.")
     return facts, pieces
+
+
+def _check_length(data: bytes) -> None:
+    """Refuses, before anything is decoded, what does not call itself short and whose packets are too long together."""
+    with _opened(data) as (container, audio), contextlib.suppress(av.FFmpegError):
+        if container.duration is not None and container.duration <= MOST_SECONDS * av.time_base:
+            return
+        seconds = 0.0
+        for packet in container.demux(audio):
+            seconds += float((packet.duration or 0) * (packet.time_base or 0))
+            if seconds > MOST_SECONDS:
+                raise _too_long()
+
+
+def _too_long() -> InvalidInput:
+    return refusal(f"The clip is longer than {MOST_SECONDS // 60} minutes; send 3 to 30 seconds of it.", code=TOO_LONG)
 
 
 @contextlib.contextmanager
@@ -97,14 +114,12 @@ def _decoded(container: Any, audio: Any, facts: dict[str, Any]) -> Iterator[tupl
         seconds += frame.samples / rate_hz
         samples += frame.samples * channels
         if seconds > MOST_SECONDS:
-            raise refusal(
-                f"The clip is longer than {MOST_SECONDS // 60} minutes; send 3 to 30 seconds of it.", code="clip_long"
-            )
+            raise _too_long()
         if samples > MOST_SAMPLES:
             raise refusal(
                 f"The clip holds more than {MOST_SAMPLES // 1_000_000} million samples after {seconds:.0f} s "
                 f"({channels} channels at {rate_hz} Hz); send 3 to 30 seconds of it.",
-                code="clip_long",
+                code=TOO_LONG,
             )
         frame.pts = None
         for piece in to_float.resample(frame):

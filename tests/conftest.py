@@ -1,6 +1,7 @@
 """Fixtures that many tests share: the miniature checkpoint, the golden data, one thread, no leaked threads."""
 
 import logging
+import os
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -21,7 +22,7 @@ from personaplex_app.settings import CACHE_VARIABLE
 FIXTURES = Path(__file__).parent / "fixtures"
 CHECKPOINTS = Path(personaplex_app.model.__file__).parents[1] / "checkpoints"
 GRACE_SECONDS = 3.0
-TIMED_ATTEMPTS = 3
+TIMED_ATTEMPTS = 2
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -30,7 +31,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What is marked `timed` fails once it failed each time: the machine may be busy with something else."""
+    """What is marked `timed` may fail once where nothing runs beside it: the machine may be busy with something else.
+
+    Beside other tests (xdist) it fails at once, and `scripts/check` asks it again alone.
+    """
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        return
     for item in items:
         if item.get_closest_marker("timed") is not None:
             item.add_marker(pytest.mark.flaky(reruns=TIMED_ATTEMPTS - 1))

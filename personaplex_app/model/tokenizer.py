@@ -15,6 +15,7 @@ from personaplex_app.model.config import TEXT_END_OF_PADDING, TEXT_PADDING
 from personaplex_app.model.prompts import wrap_prompt
 
 MAX_PROMPT_CHARACTERS = 20_000
+MAX_PROMPT_BYTES = 40_000  # of UTF-8: letters that are no piece are a token a byte
 
 
 class Tokenizer:
@@ -38,13 +39,14 @@ class Tokenizer:
         Raises InvalidInput, quickly, for a text so long that it cannot fit any context.
         """
         try:
-            text.encode()
+            encoded = text.encode()
         except UnicodeEncodeError:
             raise InvalidInput("The prompt holds a character that is no letter of any script (half a pair).") from None
-        if len(text) > MAX_PROMPT_CHARACTERS:
-            counted = len(self._pieces.encode(text[:MAX_PROMPT_CHARACTERS]))
+        looked_at = encoded[:MAX_PROMPT_BYTES].decode(errors="ignore")[:MAX_PROMPT_CHARACTERS]
+        if len(looked_at) < len(text):
+            counted = len(self._pieces.encode(looked_at))
             raise InvalidInput(
-                f"The prompt is too long: the first {MAX_PROMPT_CHARACTERS:,} of its {len(text):,} characters "
+                f"The prompt is too long: the first {len(looked_at):,} of its {len(text):,} characters "
                 f"alone are {counted:,} tokens.",
                 code="prompt_too_long",
             )

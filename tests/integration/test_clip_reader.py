@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from support.clips import at_rate, container, flac_bomb, opus_bomb, patched, sound_file, speech
 
-from personaplex_app import clip_reader
+from personaplex_app import clip_decoder, clip_reader
 from personaplex_app.audio import SAMPLE_RATE_HZ
 from personaplex_app.clip_decoder import MOST_SECONDS, decode
 from personaplex_app.clip_reader import ROOT, TOO_SLOW, UNREADABLE, read_clip
@@ -151,6 +151,7 @@ def _spent(data: bytes) -> tuple[float, int, bytes]:
 
 BOMBS: dict[str, tuple[Callable[[], bytes], bytes]] = {
     "seven minutes of Opus": (lambda: long_opus(), b"longer than 5 minutes"),
+    "as much, told nowhere": (lambda: opus_bomb(420, "webm", told=False), b"longer than 5 minutes"),
     "flac, up to the bound": (lambda: flac_bomb(MOST_SECONDS, 96_000, 1), b'"rate_hz": 96000'),
     "flac, 192 kHz, 8 channels": (lambda: flac_bomb(40, 192_000, 8), b"million samples after"),
     "an mp4 of two thousand million samples": (lambda: _mp4_of(0x7FFFFFF0), b"no sound"),
@@ -186,16 +187,29 @@ def test_a_bomb_costs_little_time_and_memory(bomb: str) -> None:
     assert seconds <= MOST_CPU_SECONDS and memory_bytes <= MOST_MEMORY_BYTES
 
 
-def test_a_bomb_is_not_decoded_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def _frames_seen(monkeypatch: pytest.MonkeyPatch, data: bytes) -> int:
+    """How many frames of a clip that is too long are decoded."""
     seen: list[float] = []
-    from personaplex_app import clip_decoder
-
     counted = clip_decoder._check_kind
     monkeypatch.setattr(clip_decoder, "_check_kind", lambda *args: (seen.append(1), counted(*args))[1])
     with pytest.raises(InvalidInput, match="longer than 5 minutes") as refused:
-        decode(long_opus())
+        decode(data)
     assert refused.value.code == "clip_long"
-    assert len(seen) == MOST_SECONDS * 50 + 1, "frames of 20 ms"
+    return len(seen)
+
+
+def test_of_a_bomb_nothing_is_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _frames_seen(monkeypatch, long_opus()) == 0
+
+
+def test_what_tells_a_lie_of_its_length_is_counted_as_it_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clip_decoder, "_check_length", lambda data: None)
+    assert _frames_seen(monkeypatch, long_opus()) == MOST_SECONDS * 50 + 1, "frames of 20 ms"
+
+
+def test_a_short_clip_that_tells_no_length_is_read() -> None:
+    facts, pieces = decode(opus_bomb(4, "webm", told=False))
+    assert not facts["damaged"] and sum(map(len, pieces)) == pytest.approx(4 * SAMPLE_RATE_HZ, abs=SAMPLE_RATE_HZ // 25)
 
 
 # Nothing but what was sent is ever opened.

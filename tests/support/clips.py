@@ -73,10 +73,17 @@ def _fill(out: Any, stream: Any, pcm: Any, rate_hz: int) -> None:
         out.mux(packet)
 
 
-def opus_bomb(seconds: int) -> bytes:
-    """Silence in Opus: three bytes for 20 ms."""
-    file = io.BytesIO()
-    with av.open(file, "w", format="ogg") as out:
+class _Pipe(io.BytesIO):
+    """What is written cannot be gone back to, so no length stands in front."""
+
+    def seekable(self) -> bool:
+        return False
+
+
+def opus_bomb(seconds: int, kind: str = "ogg", told: bool = True) -> bytes:
+    """Silence in Opus: three bytes for 20 ms. told: the file says how long it is."""
+    file = io.BytesIO() if told else _Pipe()
+    with av.open(file, "w", format=kind) as out:
         stream = out.add_stream("libopus", rate=OPUS_RATE_HZ, layout="mono")
         for packet in _silent_packets(stream, seconds):
             out.mux(packet)
