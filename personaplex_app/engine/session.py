@@ -11,18 +11,19 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import InitVar, dataclass, field, replace
 from enum import Enum
 
 from personaplex_app.audio import FRAME_MS, FRAME_SECONDS, FrameAssembler, Pcm, silence
 from personaplex_app.controls import Choices, SamplingSettings
-from personaplex_app.engine.loop_guard import NOTICED, PUT_BACK, REPEATS, SILENT, STEADIED, GuardAction, LoopGuard
+from personaplex_app.engine.loop_guard import PUT_BACK, REPEATS, SILENT, STEADIED, GuardAction, LoopGuard
 from personaplex_app.engine.onlookers import Onlookers
 from personaplex_app.engine.past import Past
 from personaplex_app.engine.ports import SavedSlot
 from personaplex_app.engine.scheduler import PATIENCE_SECONDS, SlotView
 from personaplex_app.engine.slots import Tenancy
-from personaplex_app.engine.talk_so_far import Applied, Counters, TalkSoFar
+from personaplex_app.engine.talk_sampling import Applied, TalkSampling
+from personaplex_app.engine.talk_so_far import Counters, TalkSoFar
 from personaplex_app.records.transcript import Transcript
 
 GRANT_BYTES = 24
@@ -59,8 +60,7 @@ class Session:
         grant: the secret under which this talk can be resumed while it is live or parked.
         resumed: whether it goes on from an earlier session; `saved` is the state it starts from, until it talks.
         parks: whether its state is to be kept, now that it has ended.
-        chosen: sampling as the visitor has it; `applied` differs from it while the guard steadies the talk.
-        guard: watches for loops; belongs to the tick thread.
+        sampling: what the visitor has chosen, what holds, and the guard.
         past: how much of the window is used.
         onlookers: shown each frame that is taken; belong to the web's thread.
         prime_seconds: from the slot to the first frame, once it talks.
@@ -78,28 +78,24 @@ class Session:
     counters: Counters = field(default_factory=Counters)
     transcript: Transcript = field(default_factory=Transcript)
     text_tokens: list[int] = field(default_factory=list)
-    applied: Applied = field(init=False)
     grant: str = field(default_factory=lambda: secrets.token_urlsafe(GRANT_BYTES), repr=False)
     resumed: bool = False
     saved: SavedSlot | None = field(default=None, repr=False)
     parks: bool = False
     prime_seconds: float = 0.0
     before_seconds: float = 0.0
-    guard: LoopGuard = field(default_factory=LoopGuard)
+    guard: InitVar[LoopGuard | None] = None
+    sampling: TalkSampling = field(init=False)
     onlookers: Onlookers = field(default_factory=Onlookers)
     past: Past = field(default_factory=Past)
-    chosen: SamplingSettings = field(init=False)
 
-    def __post_init__(self) -> None:
-        self.chosen = self.choices.sampling
-        self.applied = Applied(self.chosen, 0)
+    def __post_init__(self, guard: LoopGuard | None) -> None:
+        self.sampling = TalkSampling(self.choices.sampling, guard or LoopGuard())
         self._assembler = FrameAssembler()
         self._lock = threading.Lock()
         self._heard: deque[Pcm] = deque()
         self._spoken: deque[SpokenFrame] = deque()
         self._in_step = silence()
-        self._wanted: SamplingSettings | None = None
-        self._wanted_guard: bool | None = None
         self._user_spoke_at = float("-inf")
         self._hungry_since = self.clock()
         self._slow_at = float("-inf")
@@ -115,11 +111,10 @@ class Session:
         clock: Callable[[], float],
     ) -> Session:
         """A session of its own, with a new grant, that goes on where an earlier one was parked."""
-        session = cls(tenancy, so_far.choices, None, notify, clock, resumed=True, saved=saved, guard=so_far.guard)
+        session = cls(tenancy, so_far.choices, None, notify, clock, resumed=True, saved=saved)
+        session.sampling, session.counters = so_far.sampling.copy(), replace(so_far.counters)
         session.onlookers = so_far.onlookers
-        session.applied, session.chosen, session.counters = so_far.applied, so_far.chosen, replace(so_far.counters)
         session.transcript, session.text_tokens = so_far.transcript, so_far.text_tokens
-        session._wanted, session._wanted_guard = so_far.wanted, so_far.guarded
         session.before_seconds, session.past = so_far.before_seconds, so_far.past
         return session
 
@@ -156,13 +151,11 @@ class Session:
 
     def want_sampling(self, sampling: SamplingSettings) -> None:
         """Asks for new sampling; the tick thread applies it before the next step and says from which frame."""
-        with self._lock:
-            self._wanted = sampling
+        self.sampling.want(sampling)
 
     def want_guard(self, allowed: bool) -> None:
         """Allows the loop guard to change the sampling, or forbids it, from the next step on."""
-        with self._lock:
-            self._wanted_guard = allowed
+        self.sampling.want_guard(allowed)
 
     def note_speech(self) -> None:
         """The visitor speaks just now."""
@@ -171,12 +164,12 @@ class Session:
     @property
     def asked(self) -> tuple[SamplingSettings, bool]:
         """What the visitor asked for last, applied or not yet: sampling, and whether the guard may change it."""
-        with self._lock:
-            return self._wanted or self.chosen, self._asked_guard
+        return self.sampling.asked
 
     @property
-    def _asked_guard(self) -> bool:
-        return self.guard.allowed if self._wanted_guard is None else self._wanted_guard
+    def applied(self) -> Applied:
+        """Sampling that holds, and since when."""
+        return self.sampling.applied
 
     @property
     def waiting(self) -> tuple[int, int]:
@@ -228,20 +221,12 @@ class Session:
 
     def take_wanted(self) -> SamplingSettings | None:
         """Sampling that is to hold from the next step on, where something was asked for or the guard acted."""
-        with self._lock:
-            allowed, self._wanted_guard = self._wanted_guard, None
-        if allowed is not None:
-            self._note(self.guard.allow(allowed, self.counters.stepped))
-        with self._lock:
-            wanted, self._wanted = self._wanted, None
-        if wanted is None:
-            return None
-        self.chosen = wanted
-        return self.guard.sampling(wanted)
+        self._note(self.sampling.take_guard(self.counters.stepped))
+        return self.sampling.take()
 
     def note_applied(self, sampling: SamplingSettings) -> None:
         """The stepper holds this sampling from the next frame on."""
-        self.applied = Applied(sampling, self.counters.stepped)
+        self.sampling.applied = Applied(sampling, self.counters.stepped)
         self.notify()
 
     def deliver(self, pcm: Pcm, text_token: int, piece: bytes) -> None:
@@ -249,7 +234,7 @@ class Session:
         frame = SpokenFrame(pcm, self.counters.stepped, self._in_step)
         self.text_tokens.append(text_token)
         self.transcript.add(piece, frame.index)
-        self._note(self.guard.saw(piece, frame.index, self._user_speaks, self.chosen))
+        self._note(self.sampling.saw(piece, frame.index, self._user_speaks))
         with self._lock:
             self.counters.stepped += 1
             self._spoken.append(frame)
@@ -263,7 +248,7 @@ class Session:
         return self.clock() - self._user_spoke_at < SPEAKS_SECONDS
 
     def _note(self, done: GuardAction | None) -> None:
-        """Writes down and counts what the guard did; a change of sampling goes the way that the visitor's go."""
+        """Writes down and counts what the guard did."""
         if done is None:
             return
         counters = self.counters
@@ -274,9 +259,6 @@ class Session:
             counters.repeats += done.reason == REPEATS
             counters.silent += done.reason == SILENT
             counters.steadied += done.action == STEADIED
-        if done.action != NOTICED:
-            with self._lock:
-                self._wanted = self._wanted or self.chosen
 
     def end(self, because: str, park: bool = False) -> bool:
         """Over, with a sentence; the first one stands, and False is said to any other.
@@ -311,18 +293,14 @@ class Session:
     def so_far(self) -> TalkSoFar:
         """What another session can go on from."""
         with self._lock:
-            counters, wanted, guarded = replace(self.counters), self._wanted, self._wanted_guard
+            counters = replace(self.counters)
         return TalkSoFar(
             self.choices,
-            self.applied,
+            self.sampling.copy(),
             counters,
             self.transcript,
             self.text_tokens,
-            self.chosen,
-            self.guard,
             self.onlookers,
-            wanted,
-            guarded,
             self.before_seconds,
             self.past,
         )

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from personaplex_app.controls import Choices, SamplingSettings
-from personaplex_app.engine.loop_guard import LoopGuard
+from personaplex_app.controls import Choices
 from personaplex_app.engine.onlookers import Onlookers
 from personaplex_app.engine.past import Past
+from personaplex_app.engine.talk_sampling import TalkSampling
 from personaplex_app.records.transcript import Transcript
 
 
@@ -32,32 +32,19 @@ class Counters:
 
 
 @dataclass(frozen=True)
-class Applied:
-    """Sampling that holds, and the first frame of the talk that it holds for."""
-
-    sampling: SamplingSettings
-    from_frame: int
-
-
-@dataclass(frozen=True)
 class TalkSoFar:
     """A talk without its slot, its queues and its owner's connection.
 
     Attributes:
-        chosen: sampling as the visitor has it, whatever the guard makes of it.
-        wanted: sampling that was asked for and not applied yet, or None; guarded: the same of the guard.
+        sampling: with what was asked for and not applied yet.
         before_seconds: of the same call, in talks that were started over. past: how much of the window is used.
     """
 
     choices: Choices
-    applied: Applied
+    sampling: TalkSampling
     counters: Counters
     transcript: Transcript
     text_tokens: list[int]
-    chosen: SamplingSettings
-    guard: LoopGuard
     onlookers: Onlookers
-    wanted: SamplingSettings | None = None
-    guarded: bool | None = None
     before_seconds: float = 0.0
     past: Past = field(default_factory=Past)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from personaplex_app.audio import FRAME_SECONDS, Pcm
 from personaplex_app.controls import Choices
 from personaplex_app.engine.session import Session
-from personaplex_app.engine.talk_so_far import Applied
+from personaplex_app.engine.talk_sampling import Applied
 from personaplex_app.errors import InvalidInput, NoCapacity
 from personaplex_app.records.kept_speech import KeptSpeech, kept_speech
 from personaplex_app.records.kept_words import KeptWords, kept_words

@@ -209,4 +209,4 @@ def talk() -> Iterator[Session]:
 def test_the_echo_is_not_called_mute(talk: Session) -> None:
     until(lambda: talk.state.value == "talking")
     for frame in range(1000):
-        assert talk.guard.saw(b"", frame, True, CHOSEN) is None
+        assert talk.sampling.saw(b"", frame, True) is None

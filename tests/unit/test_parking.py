@@ -15,7 +15,8 @@ from support.engine import CHOICES
 from personaplex_app.engine.loop_guard import LoopGuard
 from personaplex_app.engine.onlookers import Onlookers
 from personaplex_app.engine.parking import Parked, ParkedStatus, ParkingLot
-from personaplex_app.engine.talk_so_far import Applied, Counters, TalkSoFar
+from personaplex_app.engine.talk_sampling import TalkSampling
+from personaplex_app.engine.talk_so_far import Counters, TalkSoFar
 from personaplex_app.records.transcript import Transcript
 
 MOST_BYTES = 100
@@ -37,9 +38,7 @@ class Box:
 
 
 def talk(size: int) -> Parked:
-    so_far = TalkSoFar(
-        CHOICES, Applied(CHOICES.sampling, 0), Counters(), Transcript(), [], CHOICES.sampling, LoopGuard(), Onlookers()
-    )
+    so_far = TalkSoFar(CHOICES, TalkSampling(CHOICES.sampling, LoopGuard()), Counters(), Transcript(), [], Onlookers())
     return Parked(Box(size), so_far)
 
 

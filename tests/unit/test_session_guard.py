@@ -132,7 +132,7 @@ def test_what_was_forbidden_and_lost_stays_forbidden() -> None:
     second = Session.continued(stage.session.so_far(), Saved(), Tenancy(1, 2), lambda: None, lambda: stage.now)
     assert second.asked == (CHOICES.sampling, False)
     second.begin()
-    assert second.take_wanted() is None and not second.guard.allowed
+    assert second.take_wanted() is None and not second.sampling.guard.allowed
 
 
 def test_silence_counts_while_the_visitor_was_heard_to_speak_a_moment_ago() -> None:
