@@ -9,13 +9,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
+from support.ties import count_ties
 from torch import Tensor
 
 from personaplex_app.model.codec import Codec, random_codec
 from personaplex_app.model.config import CheckpointConfig
 from personaplex_app.model.fast.mimi import MimiStep
 
-TIE = 1e-5  # of the squared lengths: latents of two float32 implementations differ by some 1e-6
 REPLAYS = 200
 
 
@@ -90,26 +90,10 @@ class Twins:
             tensor.zero_()
 
     def _compare(self, row: int, wanted: Tensor, codes: Tensor) -> None:
-        quantizer, first = self.codec.mimi.quantizer, 0
+        ties, wrong = count_ties(self.codec.mimi.quantizer, self._latent[row, :, 0], wanted, codes)
         self.tally.codes += codes.numel()
-        for half in (quantizer.rvq_first, quantizer.rvq_rest):
-            differ = (wanted[first : first + half.n_q] != codes[first : first + half.n_q]).nonzero().flatten().tolist()
-            if differ and self._as_near(half, self._latent[row, :, 0], wanted[first:], codes[first:], differ[0]):
-                self.tally.ties += len(differ)
-            else:
-                self.tally.wrong += len(differ)
-            first += half.n_q
-
-    @staticmethod
-    def _as_near(half: torch.nn.Module, latent: Tensor, wanted: Tensor, codes: Tensor, level: int) -> bool:
-        """Whether both entries of the first level that differs are as near to what is left of the latent."""
-        rest = half.input_proj.weight[:, :, 0].double() @ latent.double()
-        books = [layer.embedding.double() for layer in half.vq.layers]
-        for before in range(level):
-            rest = rest - books[before][wanted[before]]
-        one, other = books[level][wanted[level]], books[level][codes[level]]
-        gap = (rest - one).square().sum() - (rest - other).square().sum()
-        return bool(gap.abs() < TIE * (rest.square().sum() + one.square().sum()))
+        self.tally.ties += ties
+        self.tally.wrong += wrong
 
 
 def time_frame(step: MimiStep, b: int) -> dict[str, float]:
