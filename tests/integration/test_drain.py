@@ -59,8 +59,8 @@ async def _end_tasks() -> None:
 
 
 @contextlib.contextmanager
-def later(*steps: tuple[float, Callable[[], object]]) -> Iterator[None]:
-    """Does each step so many seconds after the one before, from another thread."""
+def later(*steps: tuple[float, Callable[[], object]]) -> Iterator[float]:
+    """Does each step so many seconds after the one before, from another thread; when that began."""
 
     def go() -> None:
         for seconds, step in steps:
@@ -68,8 +68,9 @@ def later(*steps: tuple[float, Callable[[], object]]) -> Iterator[None]:
             step()
 
     thread = threading.Thread(target=go, daemon=True)
+    began = time.monotonic()
     thread.start()
-    yield
+    yield began
     thread.join(5)
 
 
@@ -77,9 +78,8 @@ def kill(number: int = signal.SIGTERM) -> Callable[[], None]:
     return lambda: os.kill(os.getpid(), number)
 
 
-def waited(loop: asyncio.AbstractEventLoop, desk: FakeDesk, seconds: float, **options: Any) -> float:
-    """How long the main thread was held."""
-    began = time.monotonic()
+def waited(loop: asyncio.AbstractEventLoop, desk: FakeDesk, seconds: float, began: float, **options: Any) -> float:
+    """How long after `began` the main thread was let go."""
     serve_until_told(loop, desk, seconds, **options)
     return time.monotonic() - began
 
@@ -87,8 +87,8 @@ def waited(loop: asyncio.AbstractEventLoop, desk: FakeDesk, seconds: float, **op
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_an_empty_house_closes_at_once(loop: asyncio.AbstractEventLoop, number: int) -> None:
     desk = FakeDesk()
-    with later((0.2, kill(number))):
-        assert 0.2 <= waited(loop, desk, 30.0) < 2.0
+    with later((0.2, kill(number))) as began:
+        assert 0.2 <= waited(loop, desk, 30.0, began) < 2.0
     assert desk.told == [(closing_sentence(30.0), 30.0)]
     assert desk.threads == ["server"], "the desk lives on the event loop"
 
@@ -99,20 +99,20 @@ def test_the_house_closes_when_the_last_talk_is_over(loop: asyncio.AbstractEvent
     def hang_up() -> None:
         desk.status.talking -= 1
 
-    with later((0.1, kill()), (0.4, hang_up), (0.4, hang_up)):
-        assert 0.9 <= waited(loop, desk, 30.0) < 3.0
+    with later((0.1, kill()), (0.4, hang_up), (0.4, hang_up)) as began:
+        assert 0.9 <= waited(loop, desk, 30.0, began) < 3.0
 
 
 def test_who_talks_on_holds_the_house_up_for_so_long_and_no_longer(loop: asyncio.AbstractEventLoop) -> None:
-    with later((0.1, kill())):
-        assert 0.6 <= waited(loop, FakeDesk(FakeStatus(talking=1)), 0.5) < 3.0
+    with later((0.1, kill())) as began:
+        assert 0.6 <= waited(loop, FakeDesk(FakeStatus(talking=1)), 0.5, began) < 3.0
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_second_signal_ends_at_once(loop: asyncio.AbstractEventLoop, number: int) -> None:
     codes: list[int] = []
-    with later((0.1, kill()), (0.3, kill(number))):
-        assert waited(loop, FakeDesk(FakeStatus(talking=1)), 30.0, leave=codes.append) < 3.0
+    with later((0.1, kill()), (0.3, kill(number))) as began:
+        assert waited(loop, FakeDesk(FakeStatus(talking=1)), 30.0, began, leave=codes.append) < 3.0
     assert codes == [128 + number]
 
 
@@ -122,15 +122,15 @@ def test_a_loop_that_is_stuck_does_not_hold_the_process(
     monkeypatch.setattr(drain, "STUCK_SECONDS", 0.3)
     free = threading.Event()
     loop.call_soon_threadsafe(free.wait)
-    with later((0.1, kill())):
-        assert waited(loop, FakeDesk(), 0.2) < 3.0
+    with later((0.1, kill())) as began:
+        assert waited(loop, FakeDesk(), 0.2, began) < 3.0
     free.set()
 
 
 def test_the_signals_are_given_back(loop: asyncio.AbstractEventLoop) -> None:
     before = [signal.getsignal(number) for number in drain.SIGNALS]
-    with later((0.1, kill())):
-        waited(loop, FakeDesk(), 1.0)
+    with later((0.1, kill())) as began:
+        waited(loop, FakeDesk(), 1.0, began)
     assert [signal.getsignal(number) for number in drain.SIGNALS] == before
 
 
