@@ -49,8 +49,9 @@ def test_a_spoken_question_is_answered_aloud(microphone, demo, demo_directory) -
         session = demo.probe.sessions()[-1]
         turns = page.locator("#transcript .persona .said").all_text_contents()
     assert len(heard) / rate > 12
-    assert np.abs(said).max() > 0.05
-    answer = listen(soxr.resample(heard, rate, 24_000)).replace("-", " ")
+    asked = np.flatnonzero(np.abs(said) > 0.05)
+    assert len(asked), "the question was heard by the page"
+    answer = listen(soxr.resample(heard[asked[0] :], rate, 24_000)).replace("-", " ")
     assert "45" in answer or "forty five" in answer
     pieces = SentencePieceProcessor(model_file=str(demo_directory / "tokenizer_spm_32k_3.model"))
     decoded = pieces.decode([token for token in session["tokens"] if token not in PADDING])
