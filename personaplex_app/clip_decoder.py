@@ -39,7 +39,7 @@ PLAIN_CODECS = [f"pcm_{kind}" for kind in ("u8", "s16le", "s24le", "s32le", "f32
 CODECS = ("mp3float", "mp3", "aac", "flac", "opus", "vorbis", *PLAIN_CODECS)
 OPEN_OPTIONS = {"format_whitelist": FORMATS, "codec_whitelist": ",".join(CODECS), "protocol_whitelist": "none"}
 
-UNREADABLE, TOO_LONG = "clip_unreadable", "clip_long"
+UNREADABLE = "clip_unreadable"
 KINDS = "wav, mp3, flac, m4a, ogg or webm"
 NOT_SOUND = f"This is no sound file that can be read; send {KINDS}."
 NO_SOUND = "There is no sound in this file."
@@ -85,7 +85,9 @@ def _check_length(data: bytes) -> None:
 
 
 def _too_long() -> InvalidInput:
-    return refusal(f"The clip is longer than {MOST_SECONDS // 60} minutes; send 3 to 30 seconds of it.", code=TOO_LONG)
+    return refusal(
+        f"The clip is longer than {MOST_SECONDS // 60} minutes; send 3 to 30 seconds of it.", code="clip_long"
+    )
 
 
 @contextlib.contextmanager
@@ -119,7 +121,7 @@ def _decoded(container: Any, audio: Any, facts: dict[str, Any]) -> Iterator[tupl
             raise refusal(
                 f"The clip holds more than {MOST_SAMPLES // 1_000_000} million samples after {seconds:.0f} s "
                 f"({channels} channels at {rate_hz} Hz); send 3 to 30 seconds of it.",
-                code=TOO_LONG,
+                code="clip_long",
             )
         frame.pts = None
         for piece in to_float.resample(frame):
