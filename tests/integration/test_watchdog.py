@@ -66,6 +66,10 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
         yield house
 
 
+def _last_state(talk: SocketTalk) -> str:
+    return [message["sentence"] for _, message in talk.told if message["type"] == "talk"][-1]
+
+
 def _told_of_the_stall(talk: SocketTalk) -> bool:
     return talk.find("talk", lambda message: "has not answered" in message["sentence"]) is not None
 
@@ -82,8 +86,7 @@ def test_a_late_step_is_told_to_who_talks_and_to_the_supervisor(house: House) ->
             before = len(one.sound)
         until(lambda: len(one.sound) > before + 5, 3.0, "the sound goes on")
         assert house.get("/health/ready").status_code == 200
-        states = [message["sentence"] for _, message in one.told if message["type"] == "talk"]
-        assert "has not answered" not in states[-1], "and it is forgotten"
+        until(lambda: "has not answered" not in _last_state(one), 1.0, "and it is forgotten")
         one.say("stop")
         one.wait("ended", code="stopped")
 
