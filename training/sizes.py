@@ -63,7 +63,7 @@ class LanguageSizes:
     phases: tuple[Phase, ...] = (Phase(512, 80, 0.5), Phase(1500, 27, 0.2), Phase(3000, 14, 0.3))
     depth_positions: int = 15_000
     rate: float = 1.5e-3
-    seconds: float = 900.0
+    seconds: float = 830.0
     workers: int = 14
     pool: int = 12_000_000
 
@@ -85,7 +85,7 @@ class Sizes:
     most_utterances: int | None = None
     tracks: int = 12_000
     least_tracks: int = 2400
-    track_seconds: float = 110.0
+    track_seconds: float = 180.0
     track_frames: int = 3000
     track_batch: int = 12
     codec: CodecSizes = CodecSizes()
