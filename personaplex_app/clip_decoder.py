@@ -55,11 +55,12 @@ def decode(data: bytes) -> tuple[dict[str, Any], list[Pcm]]:
 
     Raises InvalidInput for what is no sound, too long, or beyond what a voice can be.
     """
-    _check_length(data)
     facts: dict[str, Any] = {"damaged": False}
     pieces: list[Pcm] = []
     stream: Any = None
     with _opened(data) as (container, audio):
+        if container.duration is None or container.duration > MOST_SECONDS * av.time_base:
+            _check_length(data)
         for channels, rate_hz in _decoded(container, audio, facts):
             if stream is None:
                 stream = soxr.ResampleStream(rate_hz, SAMPLE_RATE_HZ, 1, dtype="float32", quality="HQ")
@@ -73,10 +74,8 @@ def decode(data: bytes) -> tuple[dict[str, Any], list[Pcm]]:
 
 
 def _check_length(data: bytes) -> None:
-    """Refuses, before anything is decoded, what does not call itself short and whose packets are too long together."""
+    """Refuses what is too long by its packets, before any of them is decoded."""
     with _opened(data) as (container, audio), contextlib.suppress(av.FFmpegError):
-        if container.duration is not None and container.duration <= MOST_SECONDS * av.time_base:
-            return
         seconds = 0.0
         for packet in container.demux(audio):
             seconds += float((packet.duration or 0) * (packet.time_base or 0))
