@@ -51,9 +51,8 @@ def test_a_spoken_question_is_answered_aloud(microphone, demo, demo_directory) -
     assert len(heard) / rate > 12
     asked = np.flatnonzero(np.abs(said) > 0.05)
     assert len(asked), "the question was heard by the page"
-    # Whisper may skip an answer behind a greeting and a long silence, and may mishear one that stands alone.
-    listened = [listen(soxr.resample(part, rate, 24_000)).replace("-", " ") for part in (heard, heard[asked[0] :])]
-    assert any("45" in answer or "forty five" in answer for answer in listened), listened
+    answer = listen(soxr.resample(heard[asked[0] :], rate, 24_000)).replace("-", " ")  # the greeting would distract
+    assert "45" in answer or "forty five" in answer
     pieces = SentencePieceProcessor(model_file=str(demo_directory / "tokenizer_spm_32k_3.model"))
     decoded = pieces.decode([token for token in session["tokens"] if token not in PADDING])
     assert " ".join(turns) == session["transcript"].strip() == decoded.strip()

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from support.ties import count_ties
+from support.ties import count_ties, near_by_rest
 from torch import Tensor
 
 from personaplex_app.model.codec import Codec, random_codec
@@ -90,7 +90,7 @@ class Twins:
             tensor.zero_()
 
     def _compare(self, row: int, wanted: Tensor, codes: Tensor) -> None:
-        ties, wrong = count_ties(self.codec.mimi.quantizer, self._latent[row, :, 0], wanted, codes)
+        ties, wrong = count_ties(self.codec.mimi.quantizer, self._latent[row, :, 0], wanted, codes, near_by_rest)
         self.tally.codes += codes.numel()
         self.tally.ties += ties
         self.tally.wrong += wrong
