@@ -150,19 +150,19 @@ def test_tokens_of_full_width_in_bf16() -> None:
 
 
 @pytest.fixture
-def held() -> Iterator[None]:
-    """The process may take 8 GiB of the GPU."""
+def held() -> Iterator[int]:
+    """The test may take 8 GiB of the GPU, besides what tests before it still hold; gives how much that is."""
     gc.collect()
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
-    torch.cuda.set_per_process_memory_fraction(LIMIT_BYTES / torch.cuda.get_device_properties(0).total_memory)
-    yield
+    taken = torch.cuda.memory_reserved()
+    torch.cuda.set_per_process_memory_fraction((LIMIT_BYTES + taken) / torch.cuda.get_device_properties(0).total_memory)
+    yield taken
     torch.cuda.set_per_process_memory_fraction(1.0)
 
 
-@pytest.mark.usefixtures("held")
 @pytest.mark.filterwarnings("ignore")
-def test_the_full_size_runs_in_8_gib(cache_outside_home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_full_size_runs_in_8_gib(held: int, cache_outside_home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config = CheckpointConfig()
     language = config.language
     ring = language.layers * 2 * language.dim * language.context * 2
@@ -189,10 +189,10 @@ def test_the_full_size_runs_in_8_gib(cache_outside_home: Path, capsys: pytest.Ca
     allocations = torch.cuda.memory_stats()["num_device_alloc"]
     assert measured_frame_ms(stepper) < 2 * middle
     assert torch.cuda.memory_stats()["num_device_alloc"] == allocations, "a step takes no memory from the driver"
-    assert torch.cuda.max_memory_reserved() <= LIMIT_BYTES < budget(language, torch.bfloat16, 32)
+    assert torch.cuda.max_memory_reserved() - held <= LIMIT_BYTES < budget(language, torch.bfloat16, 32)
     with capsys.disabled():
         print(
             f"\n{offload_sentence(middle, streamed, language.layers)} {streamed_bytes / middle / 1e6:.1f} GB/s; "
-            f"GPU {torch.cuda.max_memory_reserved() / GIB:.2f} GiB reserved at most, "
+            f"GPU {(torch.cuda.max_memory_reserved() - held) / GIB:.2f} GiB reserved at most, "
             f"host {host_bytes / GIB:.2f} GiB"
         )
