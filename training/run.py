@@ -77,7 +77,7 @@ def run_one(step: str, chosen: argparse.Namespace, places: Places, left: float |
         seconds = min(left or math.inf, size(chosen.size, chosen.pace).codec.seconds)
         beside = begin_beside(chosen.beside, arguments, chosen.kokoro_voices, seconds)
     own = ["--families", *chosen.families] if step == "speech" and chosen.families else []
-    own += ["--begin-with", str(chosen.begin_with)] if step == "codec" and chosen.begin_with else []
+    own += ["--begin-with", str(chosen.begin_with)] if step in ("codec", "language") and chosen.begin_with else []
     code = run_step(step, arguments + own, left)
     if beside is not None:
         code = beside.wait() or code
@@ -106,7 +106,7 @@ def main(arguments: list[str] | None = None) -> None:
     options.add_argument("--families", nargs="+", default=None, help="of voices, for the speech")
     options.add_argument("--beside", nargs="+", default=None, help="families to be said while the codec trains")
     options.add_argument("--kokoro-voices", type=Path, default=Path("kokoro-js/package/voices"))
-    options.add_argument("--begin-with", type=Path, default=None, help="a checkpoint whose codec is trained on")
+    options.add_argument("--begin-with", type=Path, default=None, help="a checkpoint that is trained on")
     options.add_argument("--packs", type=Path, default=None, help="shelves of speech made elsewhere, FAMILY/NAME.*")
     chosen = options.parse_args(arguments)
     places = Places(chosen.work)

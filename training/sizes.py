@@ -25,9 +25,9 @@ class CodecSizes:
     heads: int = 6
     layers: int = 2
     code_width: int = 64
-    batch: int = 72
+    batch: int = 32
     frames: int = 64
-    seconds: float = 500.0
+    seconds: float = 300.0
     rate: float = 8e-4
     decoder_batch: int = 48
     decoder_frames: int = 56  # 4.5 s, the longest sentence
@@ -92,7 +92,7 @@ class Sizes:
     language: LanguageSizes = LanguageSizes()
 
 
-FULL = Sizes("full", renderings={"agents": 3, "hibari": 6, "kokoro": 4, "flite": 1, "espeak": 1})
+FULL = Sizes("full", renderings={"agents": 2, "hibari": 6, "kokoro": 4, "flite": 1, "espeak": 1})
 TOY = Sizes(
     "toy",
     text_card=400,

@@ -25,11 +25,13 @@ from training.encode import __main__ as encode
 from training.encode.shelves import read_agents, read_tracks
 from training.language import __main__ as language
 from training.places import Places
+from training.shrink import restored
 from training.speech import __main__ as speech
 from training.speech.shelf import Utterance, read_bank, unpack, write_shelf
 from training.world import __main__ as world
 
 PROMPT = "You enjoy having a good conversation. Your name is Frank."
+GATE = "depformer.layers.0.gating.2.linear_out.weight"
 
 
 def _log(places: Places, step: str) -> list[dict]:
@@ -83,6 +85,32 @@ def test_a_packaged_codec_is_trained_on(places: Places, tmp_path: Path) -> None:
     assert state["progress"][2]["quantizer"] < 0, "the quantizer is on from the first step"
     codec.main(["--work", str(tmp_path), "--size", "toy", "--begin-with", str(places.package)])
     assert later.codec.exists()
+
+
+def test_a_packaged_codec_is_kept_where_it_gets_no_time(places: Places, tmp_path: Path) -> None:
+    later = Places(tmp_path)
+    shutil.copytree(places.speech, later.speech)
+    codec.main(["--work", str(tmp_path), "--size", "toy", "--begin-with", str(places.package), "--pace", "0"])
+    kept, packaged = torch.load(later.codec, weights_only=True), load_file(places.package / CODEC_FILE)
+    assert all(torch.equal(kept[name].float(), one.float()) for name, one in packaged.items())
+
+
+def test_a_packaged_language_model_is_trained_on_where_the_words_are_the_same(places: Places, tmp_path: Path) -> None:
+    packaged = restored(load_file(places.package / WEIGHTS_FILE))
+    for number, same in enumerate((True, False)):
+        later = Places(tmp_path / str(number))
+        shutil.copytree(places.codes, later.codes)
+        shutil.copytree(places.tokenizer.parent, later.tokenizer.parent)
+        earlier = tmp_path / f"package-{number}"
+        shutil.copytree(places.package, earlier)
+        if not same:
+            (earlier / TOKENIZER_FILE).write_bytes(b"other pieces")
+        language.main(["--work", str(later.work), "--size", "toy", "--begin-with", str(earlier), "--seconds", "0"])
+        state = torch.load(later.language.with_name("state.pt"), weights_only=True)
+        assert state["progress"][2]["later"] == int(same)
+        assert torch.equal(state["training"]["text_emb"], packaged["text_emb.weight"]) is same
+        assert torch.equal(state["training"]["audio_emb"][3], packaged["emb.3.weight"]) is same
+        assert torch.equal(state["training"]["depth_gate_out"][0, 2], packaged[GATE]) is same
 
 
 def test_user_tracks_are_encoded_whole(places: Places) -> None:

@@ -1,7 +1,7 @@
 """`python -m training.codec`: trains the miniature Mimi on the little world's speech.
 
 In: `WORK/speech`. Out: `WORK/codec/codec.pt`; every minute a state from which the next call goes on.
-Must not know: dialogues. The first codebook is also taught phonemes (CTC), in place of Mimi's WavLM distillation.
+Must not know: dialogues.
 """
 
 from __future__ import annotations
@@ -10,85 +10,25 @@ import math
 from pathlib import Path
 
 import torch
-import torch.nn.functional as F
 from moshi.models.compression import MimiModel
-from torch import Tensor, nn
+from torch import nn
 
 from personaplex_app.model.checkpoint import CODEC_FILE
-from training.codec.effects import heard
-from training.codec.in_a_call import decode_latent, encode_latent
-from training.codec.mimi import begin_with, books, make_mimi, quantize, save_mimi, start_at_unit_variance
-from training.codec.pieces import PieceMaker, Pieces
-from training.codec.spectra import SpectralDistance
-from training.devices import prepare, resumed, saved, without_waiting
+from training.codec.losses import CodecTraining, Losses
+from training.codec.mimi import begin_with, books, save_mimi, start_at_unit_variance
+from training.codec.pieces import PieceMaker
+from training.devices import prepare, resumed, saved
 from training.journal import Journal
 from training.loop import TimedLoop
 from training.places import Places, parser
 from training.sizes import CodecSizes, size
-from training.speech.phonemes import LABEL_COUNT
 from training.speech.shelf import read_bank
 
 FRAME = 1920
 PLAIN_SHARE = 0.2  # of the time, at first, without the quantizer
 QUICK_STEPS = 400  # after the quantizer came on, in which the codebooks move fast
 LATER_RATE = 0.5  # of the peak rate, for a codec that is trained on
-LABELS_A_FRAME = 4
 WEIGHTS = {"spectra": 5.0, "wave": 1.0, "penalty": 1.0, "phonemes": 0.3, "encoder_phonemes": 0.1}
-DITHER = 2e-5
-
-
-class PhonemeHead(nn.Module):
-    """Latents [B, width, F] to log-probabilities [4 F, B, labels]; used in training alone."""
-
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.layers = nn.Sequential(
-            nn.Conv1d(width, 256, 3, padding=1),
-            nn.GELU(),
-            nn.Conv1d(256, 256, 3, padding=1),
-            nn.GELU(),
-            nn.Conv1d(256, LABELS_A_FRAME * LABEL_COUNT, 1),
-        )
-
-    def forward(self, latent: Tensor) -> Tensor:
-        scores = self.layers(latent).unflatten(1, (LABEL_COUNT, LABELS_A_FRAME))
-        return scores.permute(3, 2, 0, 1).flatten(0, 1).float().log_softmax(-1)
-
-
-class CodecTraining(nn.Module):
-    """The codec with its two phoneme heads, and its losses."""
-
-    def __init__(self, sizes: CodecSizes, device: torch.device) -> None:
-        super().__init__()
-        self.mimi = make_mimi(sizes, device).train()
-        self.head, self.encoder_head = PhonemeHead(sizes.width).to(device), PhonemeHead(sizes.width).to(device)
-        self._distance = SpectralDistance(device)
-
-    def losses(self, pieces: Pieces, quantizer_on: bool) -> dict[str, Tensor]:
-        """Each loss by name, unweighted."""
-        noisy, voice = heard(pieces.sound)
-        callers = pieces.callers[:, None]
-        sound = torch.where(callers, noisy, pieces.sound) + DITHER * torch.randn_like(noisy)
-        wanted = torch.where(callers, voice, pieces.sound)
-        device = pieces.sound.device.type
-        with torch.autocast(device, dtype=torch.bfloat16, enabled=device == "cuda"):
-            latent = encode_latent(self.mimi, sound[:, None])
-            first, rest, penalty = quantize(self.mimi, latent, quantizer_on)
-            spoken, encoded = self.head(first), self.encoder_head(latent)
-            made = decode_latent(self.mimi, first + rest)[:, 0, : wanted.shape[1]].float()
-        return {
-            "spectra": self._distance(made, wanted),
-            "wave": (made - wanted).abs().mean(),
-            "penalty": penalty,
-            "phonemes": _ctc(spoken, pieces),
-            "encoder_phonemes": _ctc(encoded, pieces),
-        }
-
-
-def _ctc(scores: Tensor, pieces: Pieces) -> Tensor:
-    times = torch.full((scores.shape[1],), scores.shape[0])  # on the host, as the lengths: nothing waits for the device
-    each = F.ctc_loss(scores, pieces.labels, times, pieces.lengths, reduction="none", zero_infinity=True)
-    return (each / without_waiting(pieces.lengths, scores.device)).mean()
 
 
 def rate_at(share: float, step: int, since_quantizer: int | None, peak: float) -> float:
@@ -121,13 +61,14 @@ def train(
     loop = TimedLoop(
         journal, progress, sizes.seconds, stop_after, lambda: saved(state_path, training, optimizer, progress)
     )
+    losses_of = Losses(training)
     for share in loop:
         on = share >= PLAIN_SHARE or "quantizer" in progress.marks
         if on:
             progress.marks.setdefault("quantizer", progress.step)
         since = progress.step - progress.marks["quantizer"] if on else None
         _set_rates(optimizer, training.mimi, share, progress.step, since, peak)
-        losses = training.losses(pieces.draw(sizes.batch), on)
+        losses = losses_of(pieces.draw(sizes.batch), on)
         optimizer.zero_grad(set_to_none=True)
         torch.stack([WEIGHTS[name] * value for name, value in losses.items()]).sum().backward()
         nn.utils.clip_grad_norm_(training.parameters(), 5.0)

@@ -18,7 +18,6 @@ from training.codec.in_a_call import decode_latent, encode_latent
 from training.sizes import CodecSizes, mimi_config
 
 CODEBOOKS = 8
-FRAME_RATE = 12.5
 UNQUANTIZED_SHARE = 0.25  # of the rows: keeps the encoder's gradient clean
 COMMITMENT = 0.25
 LATENT_WEIGHT = 0.005
@@ -28,6 +27,9 @@ OUTPUT_STANDARD = 0.05  # of the last convolution, at the start
 def make_mimi(sizes: CodecSizes, device: torch.device) -> MimiModel:
     """Mimi with fresh weights."""
     mimi = loaders.get_mimi(None, mimi_config(sizes), device=device, num_codebooks=CODEBOOKS)
+    for book in books(mimi):
+        book._check_expired_codes = torch.no_grad()(book._check_expired_codes)  # else codebooks ask for gradients
+        book.check_unused_every = book._next_unused_check = 1  # every step alike, so that a step can be recorded
     return mimi.requires_grad_(True)
 
 
@@ -50,10 +52,13 @@ def quantize(mimi: MimiModel, latent: Tensor, on: bool) -> tuple[Tensor, Tensor,
         plain, plain_rest = first.output_proj(narrow), rest.output_proj(narrow_rest)
         if not on:
             return plain, plain_rest, penalty
-        coded, coded_rest = first(latent, FRAME_RATE), rest(latent, FRAME_RATE)
+        # moshi's forward of the whole quantizer would wait for the host, to say how many bits a second pass.
+        coded, _, missed, _ = first.vq(narrow, n_q=first.n_q)
+        coded_rest, _, missed_rest, _ = rest.vq(narrow_rest, n_q=rest.n_q)
+        coded, coded_rest = first.output_proj(coded), rest.output_proj(coded_rest)
         free = (torch.rand(latent.shape[0], 1, 1, device=latent.device) < UNQUANTIZED_SHARE).float()
-        penalty = penalty + COMMITMENT * (coded.penalty + coded_rest.penalty)
-        return coded.x * (1 - free) + plain * free, coded_rest.x * (1 - free) + plain_rest * free, penalty
+        penalty = penalty + COMMITMENT * (missed.mean() + missed_rest.mean())
+        return coded * (1 - free) + plain * free, coded_rest * (1 - free) + plain_rest * free, penalty
 
 
 @torch.no_grad()

@@ -17,12 +17,13 @@ from torch import Tensor, nn
 from training.codec.in_a_call import decode
 from training.codec.mimi import load_mimi, save_mimi
 from training.codec.spectra import SpectralDistance
-from training.decoder.discriminators import convincing_losses, judges, judging_loss
+from training.decoder.discriminators import Jury, judges
 from training.devices import prepare, resumed, saved
 from training.encode.shelves import Agents, read_agents, read_constants
 from training.journal import Journal
 from training.loop import TimedLoop
 from training.places import Places, parser
+from training.recorded import recorded
 from training.sizes import CodecSizes, size
 from training.speech.shelf import Bank, read_bank
 
@@ -77,14 +78,12 @@ class Polish(nn.Module):
         self.speaking = [parameter for parameter in mimi.parameters() if parameter.requires_grad]
         self._distance = SpectralDistance(device)
 
-    def made(self, codes: Tensor) -> Tensor:
-        """Sound of codes, as a call would decode them."""
-        with torch.autocast(codes.device.type, dtype=torch.bfloat16, enabled=codes.is_cuda):
-            return decode(self.mimi, codes).float()
-
-    def losses(self, made: Tensor, wanted: Tensor) -> dict[str, Tensor]:
-        """Distances without the judges'."""
-        return {"spectra": self._distance(made, wanted), "wave": (made - wanted).abs().mean()}
+    def forward(self, codes: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Sound of codes, as a call would decode them, and how far it is from what is wanted: spectra, waves."""
+        # Without autocast's cache: what it keeps would outlive a recording.
+        with torch.autocast(codes.device.type, dtype=torch.bfloat16, enabled=codes.is_cuda, cache_enabled=False):
+            made = decode(self.mimi, codes).float()
+        return made, self._distance(made, wanted), (made - wanted).abs().mean()
 
 
 def _same_second(made: Tensor, wanted: Tensor, rng: Random) -> tuple[Tensor, Tensor]:
@@ -108,22 +107,24 @@ def train(places: Places, sizes: CodecSizes, seed: int, stop_after: float | None
     loop = TimedLoop(
         journal, progress, sizes.decoder_seconds, stop_after, lambda: saved(state_path, polish, optimizer, progress)
     )
+    spoken = recorded(polish, sentences.draw(sizes.decoder_batch))
+    jury = Jury(polish.judges)
     for share in loop:
         fade = 0.5 * (1 + math.cos(math.pi * (share - STAY_SHARE) / (1 - STAY_SHARE)))
         for group in optimizer.param_groups:
             group["lr"] = RATE * min(1.0, (progress.step + 1) / 50) * (1.0 if share < STAY_SHARE else max(0.03, fade))
         codes, wanted = sentences.draw(sizes.decoder_batch)
-        made = polish.made(codes)
-        losses = polish.losses(made, wanted)
+        made, spectra, wave = spoken(codes, wanted)
+        losses = {"spectra": spectra, "wave": wave}
         optimizer.zero_grad(set_to_none=True)
         if share >= JUDGES_FROM:
-            real, spoken = _same_second(made, wanted, rng)
-            losses["disbelief"], losses["features"] = convincing_losses(polish.judges, real, spoken)
+            real, heard = _same_second(made, wanted, rng)
+            losses["disbelief"], losses["features"] = jury.convincing(real, heard)
         total = torch.stack([WEIGHTS[name] * value for name, value in losses.items()]).sum()
         total.backward()
         if share >= JUDGES_FROM:
             polish.judges.zero_grad(set_to_none=True)  # what convinces is none of the judges' business
-            judging_loss(polish.judges, real, spoken).backward()
+            jury.judging(real, heard).backward()
         nn.utils.clip_grad_norm_(polish.speaking, 10.0)
         optimizer.step()
         loop.note({name: losses[name] for name in ("spectra", "wave")})

@@ -7,23 +7,29 @@ Must not know: sound. Short talks first, whole windows last: so it stays awake f
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import sentencepiece
 import torch
+from safetensors.torch import load_file
 
+from personaplex_app.model.checkpoint import TOKENIZER_FILE, WEIGHTS_FILE
 from personaplex_app.model.config import LanguageConfig, gating_hidden
 from training.devices import prepare, resumed, saved
 from training.journal import Journal
+from training.language.export import take_over
 from training.language.network import Network
 from training.language.pool import TalkPool
 from training.language.steps import Steps, make_optimizer
 from training.loop import TimedLoop
 from training.places import Places, parser
+from training.shrink import restored
 from training.sizes import LanguageSizes, Phase, size
 
 WARM_UP_STEPS = 300
 STAY_SHARE = 0.3  # of the time at the peak rate
 LAST_RATE = 0.03
+LATER_RATE = 0.5  # of the peak rate, for a model that is trained on
 REFILLED_EVERY_STEPS = 3
 CHECKED_EVERY_STEPS = 500  # on talks over tracks that are kept apart
 
@@ -60,12 +66,22 @@ def rate_at(share: float, step: int, peak: float) -> float:
     return peak * min(1.0, (step + 1) / WARM_UP_STEPS) * (1.0 if share < STAY_SHARE else max(LAST_RATE, fade))
 
 
-def train(places: Places, sizes: LanguageSizes, seed: int, stop_after: float | None, journal: Journal) -> None:
-    """Trains for the seconds that the size says, over as many calls as it takes."""
+def begin_with(network: Network, earlier: Path | None, tokenizer: Path) -> bool:
+    """Takes over an earlier checkpoint's language model where its tokenizer is the same; says whether it did."""
+    if earlier is None or (earlier / TOKENIZER_FILE).read_bytes() != tokenizer.read_bytes():
+        return False
+    take_over(network, restored(load_file(earlier / WEIGHTS_FILE)))
+    return True
+
+
+def train(
+    places: Places, sizes: LanguageSizes, seed: int, stop_after: float | None, journal: Journal, earlier: Path | None
+) -> None:
+    """Trains for the seconds that the size says, over as many calls as it takes; on from an earlier model, if any."""
     vocabulary = sentencepiece.SentencePieceProcessor(model_file=str(places.tokenizer)).vocab_size()
     pool = TalkPool(places.codes, places.tokenizer, sizes.workers, sizes.pool, seed)
     try:
-        _train(places, sizes, architecture(sizes, vocabulary), pool, seed, stop_after, journal)
+        _train(places, sizes, architecture(sizes, vocabulary), pool, seed, stop_after, journal, earlier)
     finally:
         pool.close()
 
@@ -78,6 +94,7 @@ def _train(
     seed: int,
     stop_after: float | None,
     journal: Journal,
+    earlier: Path | None,
 ) -> None:
     pool.prefer(sizes.phases[0].positions, sizes.phases[0].batch)  # processes are forked before the GPU is touched
     device = prepare(seed)
@@ -87,6 +104,9 @@ def _train(
     optimizer = make_optimizer(network, sizes.rate, device)
     state_path = places.language.with_name("state.pt")
     progress = resumed(state_path, network, optimizer, device)
+    if progress.step == 0:
+        progress.marks["later"] = int(begin_with(network, earlier, places.tokenizer))
+    peak = sizes.rate * (LATER_RATE if progress.marks.get("later") else 1.0)
     journal.note("network", parameters=sum(p.numel() for p in network.parameters()), resumed_at=progress.spent)
     steps = Steps(network, optimizer, sizes.depth_positions, device)
     steps.compile(sizes.phases)
@@ -99,7 +119,7 @@ def _train(
         pool.prefer(phase.positions, phase.batch)
         if progress.step % REFILLED_EVERY_STEPS == 0:
             pool.refill()
-        loop.note(steps.take(pool.batch(phase.batch), rate_at(share, progress.step, sizes.rate)))
+        loop.note(steps.take(pool.batch(phase.batch), rate_at(share, progress.step, peak)))
         if progress.step % CHECKED_EVERY_STEPS == 0:
             journal.note("unseen", steps=progress.step, **steps.measure(pool.unseen(phase.batch)))
     journal.note("talks", received=pool.received)
@@ -110,12 +130,16 @@ def _train(
 
 
 def main(arguments: list[str] | None = None) -> None:
-    chosen = parser(__doc__).parse_args(arguments)
+    options = parser(__doc__)
+    options.add_argument(
+        "--begin-with", type=Path, default=None, help="a checkpoint whose language model is trained on"
+    )
+    chosen = options.parse_args(arguments)
     places, sizes = Places(chosen.work), size(chosen.size, chosen.pace)
     if places.language.exists():
         return
     with Journal(places.work, "language") as journal:
-        train(places, sizes.language, sizes.seed, chosen.seconds, journal)
+        train(places, sizes.language, sizes.seed, chosen.seconds, journal, chosen.begin_with)
 
 
 if __name__ == "__main__":

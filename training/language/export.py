@@ -1,11 +1,12 @@
-"""The trained network as the Hub's file names it.
+"""The trained network as the Hub's file names it, and back.
 
-In: a `Network`. Out: tensors by the older Moshi names, eight depth steps stacked.
+In: a `Network`. Out: tensors by the older Moshi names, eight depth steps stacked; or the network filled with them.
 Must not know: precision, files.
 """
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 from personaplex_app.model.config import CODEBOOKS
@@ -32,6 +33,18 @@ def file_tensors(network: Network) -> dict[str, Tensor]:
     for layer in range(network.config.depth_layers):
         made |= _depth_layer(network, layer)
     return {name: tensor.detach().contiguous() for name, tensor in made.items()}
+
+
+@torch.no_grad()
+def take_over(network: Network, tensors: dict[str, Tensor]) -> None:
+    """Fills the network with a packaged model of the same architecture, to be trained on.
+
+    What tells the user's words (`heard_linear`) is in no package and stays as it was.
+
+    Raises KeyError, RuntimeError: another architecture.
+    """
+    for name, place in file_tensors(network).items():
+        place.copy_(tensors[name].view_as(place))
 
 
 def _temporal_layer(network: Network, layer: int) -> dict[str, Tensor]:
