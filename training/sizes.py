@@ -92,7 +92,7 @@ class Sizes:
     language: LanguageSizes = LanguageSizes()
 
 
-FULL = Sizes("full", renderings={"agents": 2, "hibari": 6, "kokoro": 4, "flite": 1, "espeak": 1})
+FULL = Sizes("full", renderings={"agents": 2, "hibari": 3, "kokoro": 2, "flite": 1, "espeak": 1})
 TOY = Sizes(
     "toy",
     text_card=400,

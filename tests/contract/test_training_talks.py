@@ -11,6 +11,7 @@ from training.talks.tracks import Track, Turn
 from training.world.answers import agent_sentences
 
 SENTENCE_FRAMES, SILENCE, SINE = 30, 11, 22
+LAST_WORD_FRAMES = 8  # of "The capital of France is Paris."
 TRACK = Track(
     "assistant",
     greeted=False,
@@ -70,8 +71,10 @@ def test_answers_stand_with_their_codes_and_words() -> None:
     cut, whole = _code_of("Two plus three is five."), _code_of("The capital of France is Paris.")
     assert 0 < (codes == cut).sum() < SENTENCE_FRAMES, "the caller began to speak"
     assert not (codes[60 + 8 :] == cut).any(), "and the agent was silent within 0.64 s"
-    assert (codes == whole).sum() == SENTENCE_FRAMES
-    first = int(np.flatnonzero(codes == whole)[0])
+    end = int(np.flatnonzero(codes == whole)[-1]) + 1
+    first = end - SENTENCE_FRAMES
+    assert talk.speaking[talk.prompt :][first:end].all() and not talk.speaking[talk.prompt :][first - 1]
+    assert (codes[end - LAST_WORD_FRAMES : end] == whole).all(), "the last word is the sentence's own"
     words = np.flatnonzero(row[first - 2 : first + 8] > 3)
     assert 3 <= first - 80 <= 5 and row[first + words[0] - 3] == TEXT_END_OF_PADDING
 

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from training.codec.in_a_call import decode
 from training.codec.mimi import load_mimi, save_mimi
 from training.codec.spectra import SpectralDistance
-from training.decoder.discriminators import Jury, judges
+from training.decoder.discriminators import convincing_losses, judges, judging_loss
 from training.devices import prepare, resumed, saved
 from training.encode.shelves import Agents, read_agents, read_constants
 from training.journal import Journal
@@ -108,7 +108,6 @@ def train(places: Places, sizes: CodecSizes, seed: int, stop_after: float | None
         journal, progress, sizes.decoder_seconds, stop_after, lambda: saved(state_path, polish, optimizer, progress)
     )
     spoken = recorded(polish, sentences.draw(sizes.decoder_batch))
-    jury = Jury(polish.judges)
     for share in loop:
         fade = 0.5 * (1 + math.cos(math.pi * (share - STAY_SHARE) / (1 - STAY_SHARE)))
         for group in optimizer.param_groups:
@@ -119,12 +118,12 @@ def train(places: Places, sizes: CodecSizes, seed: int, stop_after: float | None
         optimizer.zero_grad(set_to_none=True)
         if share >= JUDGES_FROM:
             real, heard = _same_second(made, wanted, rng)
-            losses["disbelief"], losses["features"] = jury.convincing(real, heard)
+            losses["disbelief"], losses["features"] = convincing_losses(polish.judges, real, heard)
         total = torch.stack([WEIGHTS[name] * value for name, value in losses.items()]).sum()
         total.backward()
         if share >= JUDGES_FROM:
             polish.judges.zero_grad(set_to_none=True)  # what convinces is none of the judges' business
-            jury.judging(real, heard).backward()
+            judging_loss(polish.judges, real, heard).backward()
         nn.utils.clip_grad_norm_(polish.speaking, 10.0)
         optimizer.step()
         loop.note({name: losses[name] for name in ("spectra", "wave")})

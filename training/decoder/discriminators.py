@@ -5,14 +5,9 @@ In: sound [B, N]. Out: scores, and the features on the way. Must not know: codec
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-
-from training.recorded import recorded
 
 WINDOWS = (512, 1024, 2048)
 CHANNELS = 24
@@ -49,7 +44,7 @@ class Discriminator(nn.Module):
         x = torch.stack([spectrum.real, spectrum.imag], 1).transpose(2, 3) * SCALE
         x = x.contiguous(memory_format=torch.channels_last)
         features = []
-        with torch.autocast(sound.device.type, dtype=torch.bfloat16, enabled=sound.is_cuda, cache_enabled=False):
+        with torch.autocast(sound.device.type, dtype=torch.bfloat16, enabled=sound.is_cuda):
             for layer in self.layers:
                 x = F.leaky_relu(layer(x), SLOPE)
                 features.append(x)
@@ -61,60 +56,25 @@ def judges() -> nn.ModuleList:
     return nn.ModuleList(Discriminator(window) for window in WINDOWS)
 
 
-class _Convincing(nn.Module):
-    """What the decoder minimizes: the judges' disbelief, and the distance of their features."""
-
-    def __init__(self, judges: nn.ModuleList) -> None:
-        super().__init__()
-        self.judges = judges
-
-    def forward(self, real: Tensor, made: Tensor) -> tuple[Tensor, Tensor]:
-        disbelief = distance = real.new_zeros(())
-        for judge in self.judges:
-            with torch.no_grad():
-                _, wanted = judge(real)
-            score, features = judge(made)
-            disbelief = disbelief - score.mean() / len(self.judges)
-            each = [
-                (one - other).abs().float().mean() / other.abs().float().mean()
-                for one, other in zip(features, wanted, strict=True)
-            ]
-            distance = distance + torch.stack(each).mean() / len(self.judges)
-        return disbelief, distance
-
-
-class _Judging(nn.Module):
+def judging_loss(judges: nn.ModuleList, real: Tensor, made: Tensor) -> Tensor:
     """What the judges minimize: scores above 1 for the real, below -1 for the made."""
-
-    def __init__(self, judges: nn.ModuleList) -> None:
-        super().__init__()
-        self.judges = judges
-
-    def forward(self, real: Tensor, made: Tensor) -> Tensor:
-        total = real.new_zeros(())
-        for judge in self.judges:
-            total = total + (1 - judge(real)[0]).clamp(min=0).mean() + (1 + judge(made)[0]).clamp(min=0).mean()
-        return total
+    total = real.new_zeros(())
+    for judge in judges:
+        total = total + (1 - judge(real)[0]).clamp(min=0).mean() + (1 + judge(made.detach())[0]).clamp(min=0).mean()
+    return total
 
 
-class Jury:
-    """Both losses, each recorded at its first use."""
-
-    def __init__(self, judges: nn.ModuleList) -> None:
-        self._convincing: Callable[..., Any] | None = None
-        self._judging: Callable[..., Any] | None = None
-        self._judges = judges
-
-    def convincing(self, real: Tensor, made: Tensor) -> tuple[Tensor, Tensor]:
-        """Disbelief and distance of features, with gradients to what was made."""
-        if self._convincing is None:
-            self._convincing = recorded(_Convincing(self._judges), (real, made.detach().requires_grad_()))
-        disbelief, distance = self._convincing(real, made)
-        return disbelief, distance
-
-    def judging(self, real: Tensor, made: Tensor) -> Tensor:
-        """The judges' own loss, without gradients to what was made."""
-        if self._judging is None:
-            self._judging = recorded(_Judging(self._judges), (real, made.detach()))
-        loss: Tensor = self._judging(real, made.detach())
-        return loss
+def convincing_losses(judges: nn.ModuleList, real: Tensor, made: Tensor) -> tuple[Tensor, Tensor]:
+    """What the decoder minimizes: the judges' disbelief, and the distance of their features."""
+    disbelief = distance = real.new_zeros(())
+    for judge in judges:
+        with torch.no_grad():
+            _, wanted = judge(real)
+        score, features = judge(made)
+        disbelief = disbelief - score.mean() / len(judges)
+        each = [
+            (one - other).abs().float().mean() / other.abs().float().mean()
+            for one, other in zip(features, wanted, strict=True)
+        ]  # fmt: skip
+        distance = distance + torch.stack(each).mean() / len(judges)
+    return disbelief, distance

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from personaplex_app.model.config import AGENT, STREAMS, TEXT_END_OF_PADDING, TEXT_PADDING, USER
 from personaplex_app.model.prompts import SILENCE_FRAMES, wrap_prompt
 from training.encode.shelves import Agents, Codes, Constants
+from training.language.renderings import Renderings, Spoken
 from training.talks.agent import AgentSide, Line
 from training.talks.tracks import Track, Turn
 from training.world.personas import draw_persona
@@ -62,6 +63,7 @@ class Assembler:
         seed: int,
     ) -> None:
         self._agents, self._by_voice = agents, agents.by_voice()
+        self._renderings, self._spoken = Renderings(agents), list[Spoken]()
         self._user_codes, self._tracks, self._encode = user_codes, tracks, encode
         self._silence = np.array(constants.silence, np.int16)[:, None]
         self._sine = np.array(constants.sine, np.int16)[:, None]
@@ -108,13 +110,15 @@ class Assembler:
         return max(earliest, start - self._rng.randint(*BEFORE_A_TURN))
 
     def _side(self, voice: str) -> AgentSide:
-        texts = self._by_voice[voice]
+        """A line's rendering is its number among what is spoken in this talk."""
+        self._spoken = []
 
         def pick(sentence: str, rng: Random) -> tuple[int, int] | None:
-            if sentence not in texts:
+            spoken = self._renderings.draw(voice, sentence, rng)
+            if spoken is None:
                 return None
-            key = rng.choice(texts[sentence])
-            return key, self._agents.renderings[key].frames
+            self._spoken.append(spoken)
+            return len(self._spoken) - 1, spoken.codes.shape[1]
 
         return AgentSide(pick, self._rng)
 
@@ -144,11 +148,11 @@ class Assembler:
         at, end = line.start + shift, min(line.end + shift, tokens.shape[1])
         if at < earliest or end <= at:
             return
-        tokens[AGENT, at:end] = self._agents.of(line.rendering)[:, : end - at]
+        spoken = self._spoken[line.rendering]
+        tokens[AGENT, at:end] = spoken.codes[:, : end - at]
         speaking[at:end] = True
         free = at
-        words = self._agents.renderings[line.rendering].words
-        for word, begins in zip(line.text.split(), words, strict=True):
+        for word, begins in zip(line.text.split(), spoken.words, strict=True):
             pieces = self._pieces(word)
             place = max(at + begins - 1, free)
             if place > earliest and place - 1 < end and tokens[0, place - 1] == TEXT_PADDING:

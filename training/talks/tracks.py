@@ -138,9 +138,9 @@ class TrackMaker:
             if rng.random() < STOP_SHARE:
                 return self._say(turns, ask("stop", rng), cut, frames, rng) + rng.randint(16, 40)
             return cut
+        nodded = begins
         if answer_frames > SHORTEST_NODDED and rng.random() < NODDING_CHANCE:
-            self._say(
-                turns, ask("backchannel", rng), begins + rng.randint(8, answer_frames - 14), frames, rng, nod=True
-            )
+            at = begins + rng.randint(8, answer_frames - 14)
+            nodded = self._say(turns, ask("backchannel", rng), at, frames, rng, nod=True)
         pause = rng.randint(40, 100) if rng.random() < LONG_PAUSE_CHANCE else rng.randint(4, 26)
-        return begins + answer_frames + pause
+        return max(nodded, begins + answer_frames + pause)
