@@ -167,8 +167,8 @@ class Roster:
     def plan(self, now: float, last_tick: float) -> TickPlan:
         """Who steps now, or how long to wait."""
         with self._wake:
-            talking = [session.view() for session in self._sessions if session.state is SessionState.TALKING]
-            return plan_tick(now, last_tick, talking)
+            talking = (session for session in self._sessions if session.state is SessionState.TALKING)
+            return plan_tick(now, last_tick, [session.queues.view(session.tenancy.slot) for session in talking])
 
     def wait(self, plan: Callable[[], TickPlan], is_work: Callable[[], bool]) -> None:
         """Sleeps as long as a plan made under the lock says, or until the bell; not at all where there is work."""

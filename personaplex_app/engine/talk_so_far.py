@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from personaplex_app.controls import Choices
+from personaplex_app.engine.loop_guard import PUT_BACK, REPEATS, SILENT, STEADIED, GuardAction
 from personaplex_app.engine.onlookers import Onlookers
 from personaplex_app.engine.past import Past
 from personaplex_app.engine.talk_sampling import TalkSampling
@@ -29,6 +30,15 @@ class Counters:
     steadied: int = 0
     put_back: int = 0
     leaks: int = 0
+
+    def note(self, done: GuardAction) -> None:
+        """Counts what the loop guard did; a reason counts when it is noticed, not when it is put back."""
+        if done.action == PUT_BACK:
+            self.put_back += 1
+        else:
+            self.repeats += done.reason == REPEATS
+            self.silent += done.reason == SILENT
+            self.steadied += done.action == STEADIED
 
 
 @dataclass(frozen=True)

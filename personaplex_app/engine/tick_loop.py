@@ -218,7 +218,7 @@ class TickLoop:
         missing = [s for slot, s in by_slot.items() if s.state is SessionState.TALKING and slot not in stepping]
         for session in missing:
             session.counters.missed += 1
-        heard = {slot: session.take_heard() for slot, session in stepping.items()}
+        heard = {slot: session.queues.take_heard() for slot, session in stepping.items()}
         self._last_tick = self._clock()
         try:
             with self._guard.working(HUNG_SECONDS):

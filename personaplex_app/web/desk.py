@@ -1,45 +1,33 @@
-"""The front desk: brings visitors, tickets and the engine together, and looks after every talk four times a second.
+"""The front desk: brings visitors, tickets and the engine together, from a talk's ask to its end.
 
-In: asks, answers, stops, paths that open and fall silent. Out: talks, and how many wait.
+In: asks, answers, stops, paths that open and are lost. Out: talks, and how many wait.
 Must not know: WebSockets, FastRTC, the page. It lives on the server's event loop alone.
 """
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import logging
 import time
 from dataclasses import dataclass
 
 from personaplex_app.controls import Choices
-from personaplex_app.engine.admission import ALREADY_TALKING, Admission, Limits, TicketState
+from personaplex_app.engine.admission import Admission, Limits, TicketState
 from personaplex_app.engine.call_clock import CallLimits, Notice
 from personaplex_app.engine.facade import YOU_STOPPED, Engine
-from personaplex_app.engine.ports import LearnedVoice
 from personaplex_app.engine.session import SessionState
-from personaplex_app.engine.tick_loop import CLOSING
 from personaplex_app.errors import NoCapacity, PersonaplexError, ServerFault, SessionEnded
 from personaplex_app.metrics import Metrics
-from personaplex_app.voices import is_own_voice
-from personaplex_app.web.call_view import line_words
+from personaplex_app.web.line import Line
+from personaplex_app.web.look_out import LookOut
 from personaplex_app.web.own_voices import OwnVoices
 from personaplex_app.web.recorder import Recorder
 from personaplex_app.web.recordings import Recordings
+from personaplex_app.web.returns import Returns
 from personaplex_app.web.talk import Talk
 
-log = logging.getLogger(__name__)
-
 SOCKET = "socket"  # the path that a talk can move to while it lasts
-LOOK_SECONDS = 0.25
-SILENT_PATH_SECONDS = 3.0
-MOST_RETURNS = 5  # by one grant without ever a sound: who comes back is first in the line, but not for ever
 LOST = "The connection was lost."
-NOT_CONNECTED = "No sound came from the microphone in time. Check the microphone and press Talk again."
 TOO_LATE = "That talk cannot be taken up again: too much time has passed."
 UNEXPECTED = "Something failed on the server and the talk was ended. Start again."
-NO_ANSWER = "It was your turn, and nobody answered. Press Talk to queue again."
-LAPSED = {"no_answer": ("no_answer", NO_ANSWER), "not_connected": ("lost", NOT_CONNECTED)}
 
 
 @dataclass(frozen=True)
@@ -77,11 +65,12 @@ class FrontDesk:
         self.recorder = Recorder(self.recordings)
         self._admission = Admission(engine.status.slots, self._free, time.monotonic, limits)
         self._talks: dict[str, Talk] = {}
+        self.line = Line(self._admission, self._talks)
         self.telling = 0  # clients who are being told of their talk, until they know its end
         self._joining = 0
-        self._returns: dict[str, int] = {}
+        self._returns = Returns(engine)
         self._draining = ""
-        self._look: asyncio.Task[None] | None = None
+        self._look_out = LookOut(engine, self.line, self._talks, self._end, self.lose)
 
     @property
     def limits(self) -> Limits:
@@ -107,8 +96,7 @@ class FrontDesk:
     def come_back(self, visitor: str, grant: str) -> Talk:
         """The talk that was cut off, admitted or first in the line; raises SessionEnded for a grant that is none."""
         self._check_open()
-        self._note_return(grant)
-        if not self.engine.can_resume(grant):
+        if not self._returns.note(grant):
             self.metrics.resumed("grant_unknown")
             raise SessionEnded(TOO_LATE, code="grant_unknown")
         self.engine.keep(grant)
@@ -116,13 +104,6 @@ class FrontDesk:
             if talk.grant == grant:
                 self.lose(talk)
         return self._welcome(Talk(self._admission.come_back(visitor), None, grant))
-
-    def _note_return(self, grant: str) -> None:
-        known = {other: count for other, count in self._returns.items() if self.engine.can_resume(other)}
-        known[grant] = known.get(grant, 0) + 1
-        self._returns = known
-        if known[grant] > MOST_RETURNS:
-            self.engine.forget(grant)
 
     def _check_open(self) -> None:
         if self._draining:
@@ -133,8 +114,7 @@ class FrontDesk:
     def _welcome(self, talk: Talk) -> Talk:
         talk.admitted_at = time.monotonic()
         self._talks[talk.ticket.secret] = talk
-        if self._look is None or self._look.done():
-            self._look = asyncio.create_task(self._look_after_all())
+        self._look_out.begin()
         return talk
 
     def talk_with(self, secret: str) -> Talk | None:
@@ -191,16 +171,12 @@ class FrontDesk:
         talk.entering = True
         self._joining += 1
         try:
-            voice = self.own_voice(talk.ticket.visitor, talk.choices.voice) if talk.choices else None
+            voice = self.own_voices.learned(talk.ticket.visitor, talk.choices.voice) if talk.choices else None
             await talk.join(self.engine, self.call_limits, voice)
         finally:
             self._joining -= 1
             talk.entering = False
             talk.last_packet_at = time.monotonic()  # nobody listened until now
-
-    def own_voice(self, visitor: str, voice: str) -> LearnedVoice | None:
-        """Looked up when the talk begins: what was deleted or is too old by then is no voice any more."""
-        return self.own_voices.find(visitor, voice).learned if is_own_voice(voice) else None
 
     def count_start(self, visitor: str, address: str) -> None:
         """A talk that is started over counts as a start; raises NoCapacity where there were too many."""
@@ -241,8 +217,8 @@ class FrontDesk:
         talk.count()
         if talk.meter is not None:
             talk.meter.ended(code)
-        self._admission.update()
-        self._tell_line()
+        self.line.update()
+        self.line.tell()
 
     def drain(self, sentence: str, seconds: float) -> None:
         """Lets nobody in any more; those who wait are sent away, those who talk are told how long they have."""
@@ -254,86 +230,10 @@ class FrontDesk:
             else:
                 self._end(talk, "draining", sentence)
 
-    # The look-out.
-
-    async def _look_after_all(self) -> None:
-        while self._talks:
-            try:
-                self._look_once()
-            except Exception:
-                log.exception("looking after the talks failed")
-            await asyncio.sleep(LOOK_SECONDS)
-
-    def _look_once(self) -> None:
-        before = self._standing()
-        self._admission.update()
-        for talk in list(self._talks.values()):
-            self._look_at(talk)
-        after = self._standing()
-        for talk, standing in before.items():
-            if standing != after.get(talk):
-                talk.changed()
-
-    def _standing(self) -> dict[Talk, tuple[TicketState, int]]:
-        """Every talk's ticket at a glance, and its place in the line."""
-        places = self._admission.places()
-        return {talk: (talk.ticket.state, places.get(talk.ticket, 0)) for talk in self._talks.values()}
-
-    def _look_at(self, talk: Talk) -> None:
-        if talk.ticket.state is TicketState.OVER:
-            if talk.grant:
-                self.engine.forget(talk.grant)  # it came back, and no sound did
-            self._end(talk, *LAPSED.get(talk.ticket.over_because, LAPSED["not_connected"]))
-            return
-        if talk.ticket.state is not TicketState.LIVE:
-            if not talk.choices and talk.grant:
-                self.engine.keep(talk.grant)
-            return
-        if talk.session is not None and talk.session.state is SessionState.ENDED and not talk.entering:
-            self._ended_by_engine(talk)
-        elif not talk.entering and time.monotonic() - talk.last_packet_at > SILENT_PATH_SECONDS:
-            self.lose(talk)
-        else:
-            self._keep_time(talk)
-
-    def _ended_by_engine(self, talk: Talk) -> None:
-        assert talk.session is not None
-        because = talk.session.ended_because
-        code = "draining" if because == CLOSING else "lost" if self.engine.can_resume(talk.grant) else "fault"
-        self._end(talk, code, because)
-
-    def _keep_time(self, talk: Talk) -> None:
-        talk.count()
-        notice = talk.due()
-        if notice is None:
-            return
-        if notice.over:
-            if talk.session is not None:
-                self.engine.leave(talk.session, notice.sentence)
-            self._end(talk, notice.code, notice.sentence)
-        else:
-            talk.warnings.append(notice)
-            talk.changed()
-
     def place(self, talk: Talk) -> int:
         """1 for the first of the line, 0 outside of it."""
         return self._admission.place(talk.ticket)
 
-    def wait_message(self, talk: Talk) -> dict[str, object]:
-        """Place, length of the line, estimate and a sentence."""
-        places = self._admission.places()
-        place, seconds = places.get(talk.ticket, 0), self._admission.estimate_seconds(talk.ticket)
-        sentence = ALREADY_TALKING if self._admission.already_talking(talk.ticket) else line_words(place, seconds)
-        return {"place": place, "of": len(places), "estimate_seconds": round(seconds), "sentence": sentence}
-
-    def _tell_line(self) -> None:
-        for talk in self._talks.values():
-            if talk.ticket.state is not TicketState.LIVE:
-                talk.changed()
-
     async def close(self) -> None:
         """Stops looking after talks; for tests and the server's end."""
-        if self._look is not None:
-            self._look.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._look
+        await self._look_out.close()

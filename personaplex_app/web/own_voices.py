@@ -110,6 +110,10 @@ class OwnVoices:
         if is_own_voice(name):
             self.find(visitor, name)
 
+    def learned(self, visitor: str | None, name: str) -> LearnedVoice | None:
+        """What a talk that begins now speaks with; None where the name is none of an own voice. Raises as `find`."""
+        return self.find(visitor, name).learned if is_own_voice(name) else None
+
     def delete(self, visitor: str | None, name: str) -> None:
         """No more of it; raises as `find`."""
         del self._voices[self.find(visitor, name).name]

@@ -21,7 +21,7 @@ async def start_over(desk: FrontDesk, talk: Talk, address: str, choices: Choices
     """
     if talk.session is None or talk.entering:
         raise InvalidInput(NOT_YET)
-    voice = desk.own_voice(talk.ticket.visitor, choices.voice)
+    voice = desk.own_voices.learned(talk.ticket.visitor, choices.voice)
     desk.count_start(talk.ticket.visitor, address)
     talk.count()
     before = talk.session

@@ -108,7 +108,7 @@ class Teller:
             await self._wire.send("admitted", ticket=secret, ice_servers=servers, connect_seconds=seconds)
 
     async def _tell_place(self) -> None:
-        message = self._desk.wait_message(self._talk)
+        message = self._desk.line.message(self._talk)
         now = time.monotonic()
         standing = {"place": message["place"], "of": message["of"]}  # the estimate alone is no news
         if standing == self._told and now - self._told_at < REPEAT_SECONDS:

@@ -17,8 +17,10 @@ from personaplex_app.engine.admission import Limits, TicketState
 from personaplex_app.engine.call_clock import CallLimits
 from personaplex_app.engine.facade import Engine
 from personaplex_app.errors import NoCapacity, ServerFault, SessionEnded
-from personaplex_app.web import desk as desk_module
-from personaplex_app.web.desk import LOST, MOST_RETURNS, NO_ANSWER, NOT_CONNECTED
+from personaplex_app.web import look_out
+from personaplex_app.web.desk import LOST
+from personaplex_app.web.look_out import NO_ANSWER, NOT_CONNECTED
+from personaplex_app.web.returns import MOST_RETURNS
 
 
 @pytest.fixture
@@ -31,7 +33,7 @@ def stepper() -> Door:
 
 @pytest.mark.timed
 def test_a_path_that_falls_silent_is_a_lost_talk(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(desk_module, "SILENT_PATH_SECONDS", 0.5)
+    monkeypatch.setattr(look_out, "SILENT_PATH_SECONDS", 0.5)
 
     async def story() -> None:
         async with open_desk(engine) as desk:
@@ -39,7 +41,7 @@ def test_a_path_that_falls_silent_is_a_lost_talk(engine: Engine, monkeypatch: py
             async with Voice(desk, talk):
                 await asyncio.sleep(1.2)
                 assert talk.ended is None, "while sound comes it goes on"
-            assert await eventually(lambda: talk.ended) < 0.5 + 2 * desk_module.LOOK_SECONDS
+            assert await eventually(lambda: talk.ended) < 0.5 + 2 * look_out.LOOK_SECONDS
             assert talk.ended == ("lost", LOST) and engine.can_resume(talk.grant)
             assert await slot_free(desk) < 1.0
 
@@ -127,7 +129,7 @@ def test_who_leaves_while_joining_holds_no_slot(engine: Engine, stepper: Door, l
 def test_a_voice_that_takes_long_to_read_is_no_lost_connection(
     engine: Engine, stepper: Door, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(desk_module, "SILENT_PATH_SECONDS", 0.5)
+    monkeypatch.setattr(look_out, "SILENT_PATH_SECONDS", 0.5)
 
     async def story() -> None:
         async with open_desk(engine) as desk:

@@ -12,7 +12,7 @@ from personaplex_app.audio import FRAME_RATE_HZ, FRAME_SECONDS, Pcm
 from personaplex_app.engine.echo import EchoStep
 from personaplex_app.engine.facade import Engine
 from personaplex_app.engine.loop_events import TickReport
-from personaplex_app.engine.session import HEARD_FRAMES
+from personaplex_app.engine.talk_queues import HEARD_FRAMES
 from personaplex_app.web.call_view import status_words
 
 pytestmark = pytest.mark.timed
@@ -91,7 +91,7 @@ def test_steps_slower_than_time_keep_what_is_heard_young_and_say_so() -> None:
     ages = sorted(heard.at - talker.said_at[int(heard.value)] for heard in stepper.heard if heard.value)
     assert ages[int(0.95 * len(ages))] <= AGE_SECONDS and ages[-1] <= AGE_SECONDS + FRAME_SECONDS
     assert dropped >= 5 and f"slower than real time here: about {round(dropped * FRAME_SECONDS) or 1} s of" in words
-    assert talker.session.counters.heard == dropped + len(ages) + talker.session.view().waiting_frames
+    assert talker.session.counters.heard == dropped + len(ages) + talker.session.queues.waiting[0]
 
 
 def test_the_heard_queue_is_never_longer_than_three() -> None:
@@ -101,7 +101,7 @@ def test_the_heard_queue_is_never_longer_than_three() -> None:
         talker = join_talking(engine)
         for index in range(200):
             talker.say(index)
-            longest = max(longest, talker.session.view().waiting_frames)
+            longest = max(longest, talker.session.queues.waiting[0])
             time.sleep(0.002)
     assert longest == HEARD_FRAMES and talker.session.counters.heard_dropped > 150
 

@@ -18,7 +18,8 @@ from personaplex_app.assemble import build_stepper
 from personaplex_app.audio import FRAME_SAMPLES, Pcm
 from personaplex_app.controls import Choices, SamplingSettings
 from personaplex_app.engine.facade import Engine
-from personaplex_app.engine.session import HEARD_FRAMES, Session
+from personaplex_app.engine.session import Session
+from personaplex_app.engine.talk_queues import HEARD_FRAMES
 from personaplex_app.model.stepper import Opening, SpeechStepper, Step
 from personaplex_app.offline import Rendered, render
 from personaplex_app.settings import EngineChoice
@@ -66,7 +67,7 @@ class Visitor:
 
     def go_on(self) -> None:
         """One frame more where the queue has room, so that none is ever dropped."""
-        if self.said < len(self.sound) and self.session.view().waiting_frames < HEARD_FRAMES:
+        if self.said < len(self.sound) and self.session.queues.waiting[0] < HEARD_FRAMES:
             self.engine.hear(self.session, self.sound[self.said])
             self.said += 1
         self.spoken += [frame.pcm for frame in drained(self.session)]

@@ -10,8 +10,8 @@ from support.desk import Door, slot_free
 from support.engine import is_over, is_talking
 
 from personaplex_app.engine.facade import YOU_STOPPED, Engine
-from personaplex_app.web import desk as desk_module
 from personaplex_app.web import handler as handler_module
+from personaplex_app.web import look_out
 from personaplex_app.web.desk import LOST
 
 
@@ -68,7 +68,7 @@ def test_twenty_calls_leave_no_task_and_no_slot_behind(engine: Engine) -> None:
                     desk.stop(call.talk)
                 await call.stop()
                 await slot_free(desk)
-            await asyncio.sleep(2 * desk_module.LOOK_SECONDS)
+            await asyncio.sleep(2 * look_out.LOOK_SECONDS)
             assert len(asyncio.all_tasks()) <= tasks
             assert desk.status.talking == desk.status.waiting == 0
 
@@ -109,7 +109,7 @@ def test_a_ticket_that_comes_after_the_visitor_left_holds_no_slot(engine: Engine
 
 
 def test_a_peer_that_fell_silent_is_told_and_closed(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(desk_module, "SILENT_PATH_SECONDS", 0.4)
+    monkeypatch.setattr(look_out, "SILENT_PATH_SECONDS", 0.4)
     monkeypatch.setattr(handler_module, "FAREWELL_SECONDS", 0.1)
 
     async def story() -> None:

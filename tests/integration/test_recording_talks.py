@@ -13,7 +13,7 @@ from support.voice_visitor import visiting
 
 from personaplex_app.audio import FRAME_SAMPLES
 from personaplex_app.engine.facade import Engine
-from personaplex_app.engine.session import HEARD_FRAMES, SPOKEN_FRAMES
+from personaplex_app.engine.talk_queues import HEARD_FRAMES, SPOKEN_FRAMES
 from personaplex_app.records.captions import SYNTHETIC, YOU_SPEAK
 from personaplex_app.records.recording import FRAME_BYTES
 from personaplex_app.web.recorder import NO_COOKIE, OVER, WILL_BEGIN

@@ -11,7 +11,7 @@ from support.front import open_front
 
 from personaplex_app.engine.admission import Limits
 from personaplex_app.engine.facade import YOU_STOPPED, Engine
-from personaplex_app.web.desk import NO_ANSWER
+from personaplex_app.web.look_out import NO_ANSWER
 from personaplex_app.web.talk_socket import NO_TALK
 
 

@@ -18,7 +18,8 @@ from personaplex_app.controls import Choices, SamplingSettings
 from personaplex_app.engine import tick_loop
 from personaplex_app.engine.call_clock import CallLimits
 from personaplex_app.engine.facade import YOU_STOPPED, Engine
-from personaplex_app.engine.session import HEARD_FRAMES, SPOKEN_FRAMES, Session
+from personaplex_app.engine.session import Session
+from personaplex_app.engine.talk_queues import HEARD_FRAMES, SPOKEN_FRAMES
 from personaplex_app.web.desk import LOST, TOO_LATE
 from personaplex_app.web.talk import NEXT_CALL
 
@@ -185,7 +186,7 @@ def test_a_talk_goes_on_after_a_lost_connection(engine: Engine) -> None:
 def test_sound_that_stops_coming_is_told_and_taken_up_on_the_same_socket(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("personaplex_app.web.desk.SILENT_PATH_SECONDS", 0.5)
+    monkeypatch.setattr("personaplex_app.web.look_out.SILENT_PATH_SECONDS", 0.5)
 
     async def story() -> None:
         async with open_front(engine) as front, front.caller("anna") as caller:
@@ -205,7 +206,7 @@ def test_sound_that_stops_coming_is_told_and_taken_up_on_the_same_socket(
 def test_a_stop_after_the_line_was_lost_leaves_nothing_to_come_back_to(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("personaplex_app.web.desk.SILENT_PATH_SECONDS", 0.4)
+    monkeypatch.setattr("personaplex_app.web.look_out.SILENT_PATH_SECONDS", 0.4)
 
     async def story() -> None:
         async with open_front(engine) as front, front.caller("anna") as caller, front.caller("anna") as other:
@@ -410,7 +411,8 @@ def test_fast_and_slow_senders_leave_an_honest_one_alone(three_lines: Engine) ->
             assert sessions["honest"].counters.heard_dropped == 0
             quick = sessions["fast"].counters
             assert quick.heard_dropped > 5 * quick.stepped, "what is too much is dropped and counted"
-            assert len(sessions["fast"]._heard) <= HEARD_FRAMES and len(sessions["fast"]._spoken) <= SPOKEN_FRAMES
+            heard_frames, spoken_frames = sessions["fast"].queues.waiting
+            assert heard_frames <= HEARD_FRAMES and spoken_frames <= SPOKEN_FRAMES
             late = sessions["slow"].counters
             assert late.missed + late.silence_filled > 15, "and what is missing is counted too"
             assert counted(slow) == list(range(1, len(counted(slow)) + 1))

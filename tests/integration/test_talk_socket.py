@@ -20,7 +20,8 @@ from personaplex_app.engine.admission import Limits
 from personaplex_app.engine.facade import Engine
 from personaplex_app.settings import EngineChoice
 from personaplex_app.web import talk_socket
-from personaplex_app.web.desk import NOT_CONNECTED, TOO_LATE
+from personaplex_app.web.desk import TOO_LATE
+from personaplex_app.web.look_out import NOT_CONNECTED
 from personaplex_app.web.talk_socket import MOST_BAD_MESSAGES, NO_TALK
 
 GRANT = "x" * 32

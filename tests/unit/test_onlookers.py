@@ -34,7 +34,7 @@ def talking() -> Session:
 
 def step(session: Session, heard: float) -> None:
     session.hear(frame_of(heard))
-    session.take_heard()
+    session.queues.take_heard()
     session.deliver(frame_of(-heard), 3, b"")
 
 

@@ -110,3 +110,15 @@ def test_a_voice_larger_than_the_bound_is_alone() -> None:
     world.keep("anna")
     name = world.keep("bert")
     assert len(world.voices) == 1 and world.voices.find("bert", name)
+
+
+def test_a_talk_that_begins_speaks_with_an_own_voice_if_that_is_still_there() -> None:
+    world = World()
+    name = world.keep()
+    assert world.voices.learned("anna", name) is world.voices.find("anna", name).learned
+    assert world.voices.learned("anna", "NATF0") is None
+    with pytest.raises(InvalidInput):
+        world.voices.learned("bert", name)
+    world.now += KEPT_SECONDS
+    with pytest.raises(InvalidInput):
+        world.voices.learned("anna", name)

@@ -14,9 +14,10 @@ from support.engine import CHOICES, drained, frame_of
 from personaplex_app.audio import FRAME_SAMPLES, FRAME_SECONDS, silence
 from personaplex_app.controls import SamplingSettings
 from personaplex_app.engine.scheduler import PATIENCE_SECONDS, plan_tick
-from personaplex_app.engine.session import HEARD_FRAMES, SLOW_MEMORY_SECONDS, SPOKEN_FRAMES, Applied, Session
+from personaplex_app.engine.session import Applied, Session
 from personaplex_app.engine.session import SessionState as State
 from personaplex_app.engine.slots import Tenancy
+from personaplex_app.engine.talk_queues import HEARD_FRAMES, SLOW_MEMORY_SECONDS, SPOKEN_FRAMES
 
 OTHER = SamplingSettings(audio_temperature=0.1)
 
@@ -45,23 +46,23 @@ def stage() -> Stage:
 
 
 def _values(session: Session) -> list[float]:
-    return [float(session.take_heard()[0]) for _ in range(session.view().waiting_frames)]
+    return [float(session.queues.take_heard()[0]) for _ in range(session.queues.waiting[0])]
 
 
 def test_nothing_is_kept_before_the_talk() -> None:
     session = Stage().session
     assert not session.hear(frame_of(0.5))
     session.begin()
-    assert session.view().waiting_frames == 0 and session.counters.heard == 0
+    assert session.queues.waiting[0] == 0 and session.counters.heard == 0
     assert not session.hear(frame_of(0.25)[:1000]), "and no half frame either"
-    assert session.view().waiting_frames == 0
+    assert session.queues.waiting[0] == 0
 
 
 def test_heard_keeps_three_and_counts_what_it_drops(stage: Stage) -> None:
     session = stage.session
     for value in range(1, 9):
         assert session.hear(frame_of(value))
-    assert session.view().waiting_frames == HEARD_FRAMES == 3
+    assert session.queues.waiting[0] == HEARD_FRAMES == 3
     assert (session.counters.heard, session.counters.heard_dropped) == (8, 5)
     assert _values(session) == [6, 7, 8], "the newest are kept, in order"
 
@@ -83,8 +84,8 @@ def test_pieces_of_any_length_become_whole_frames(lengths: list[int]) -> None:
     taken = []
     for start, length in zip(itertools.accumulate([0, *lengths]), lengths, strict=False):
         whole = session.hear(heard[start : start + length])
-        assert whole == (session.view().waiting_frames > 0)
-        taken += [session.take_heard() for _ in range(session.view().waiting_frames)]
+        assert whole == (session.queues.waiting[0] > 0)
+        taken += [session.queues.take_heard() for _ in range(session.queues.waiting[0])]
     kept = sum(lengths) // FRAME_SAMPLES
     assert session.counters.heard == kept and session.counters.heard_dropped == 0
     assert np.array_equal(np.concatenate([silence(0), *taken]), heard[: kept * FRAME_SAMPLES])
@@ -98,7 +99,7 @@ def test_begin_after_the_end_does_nothing(stage: Stage) -> None:
     stage.session.end("first")
     stage.session.end("second")
     assert (stage.session.state, stage.session.ended_because) == (State.ENDED, "first")
-    assert not stage.session.hear(frame_of(1)) and stage.session.view().waiting_frames == 0
+    assert not stage.session.hear(frame_of(1)) and stage.session.queues.waiting[0] == 0
 
 
 def test_the_web_is_told_of_every_change() -> None:
@@ -144,9 +145,9 @@ def test_silence_comes_after_patience_and_then_at_the_pace_of_time(stage: Stage)
     session, ticks = stage.session, []
     for _ in range(200):
         stage.now += 0.01
-        if plan_tick(stage.now, float("-inf"), [session.view()]).ready:
+        if plan_tick(stage.now, float("-inf"), [session.queues.view(0)]).ready:
             ticks.append(stage.now - 100.0)
-            assert not session.take_heard().any()
+            assert not session.queues.take_heard().any()
     assert session.counters.silence_filled == len(ticks)
     assert ticks[0] == pytest.approx(PATIENCE_SECONDS, abs=0.011)
     assert len(ticks) == pytest.approx((2.0 - PATIENCE_SECONDS) / FRAME_SECONDS, abs=1.1)
@@ -155,8 +156,8 @@ def test_silence_comes_after_patience_and_then_at_the_pace_of_time(stage: Stage)
 def test_a_frame_restores_patience(stage: Stage) -> None:
     stage.now += 10
     stage.session.hear(frame_of(1))
-    stage.session.take_heard()
-    assert stage.session.view().hungry_since == stage.now and stage.session.counters.silence_filled == 0
+    stage.session.queues.take_heard()
+    assert stage.session.queues.view(0).hungry_since == stage.now and stage.session.counters.silence_filled == 0
 
 
 def test_slowness_is_remembered_for_a_while(stage: Stage) -> None:

@@ -55,7 +55,7 @@ def test_a_continued_talk_goes_on_from_what_was() -> None:
     assert second.grant != first.grant and second.tenancy == Tenancy(1, 9) and second.ended_because == ""
     assert second.applied == Applied(OTHER, 1) and second.counters == first.counters
     second.begin()
-    assert rings and second.saved is None and second.view().waiting_frames == 0
+    assert rings and second.saved is None and second.queues.waiting[0] == 0
     assert second.take_wanted() == CHOICES.sampling
     second.deliver(frame_of(0), 5, b"night")
     assert second.transcript.text == "Goodnight" and second.text_tokens == [4, 5]

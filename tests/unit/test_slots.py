@@ -177,8 +177,8 @@ class World:
 
     def step(self, pick: int) -> None:
         session = self._pick(pick)
-        if session and session.state is SessionState.TALKING and session.view().waiting_frames:
-            self.under_way.append((session.tenancy, float(session.take_heard()[0])))
+        if session and session.state is SessionState.TALKING and session.queues.waiting[0]:
+            self.under_way.append((session.tenancy, float(session.queues.take_heard()[0])))
 
     def leave(self, pick: int) -> None:
         if session := self._pick(pick):

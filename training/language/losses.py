@@ -17,7 +17,7 @@ from training.language.assembler import NOTHING
 from training.language.disturbance import disturbed
 from training.language.network import Network
 
-PADDING_WEIGHT = 0.5  # of a padding token against a word's
+PADDING_WEIGHT = 0.25  # of a padding token against a word's
 SILENT_WEIGHT = 0.15  # of a silent frame's codes against a spoken one's
 CODEBOOK_WEIGHTS = (2.0, 1.0, 1.0, 0.8, 0.7, 0.6, 0.5, 0.5)
 LAST_SPECIAL_TOKEN = 3
