@@ -14,6 +14,11 @@ import torch
 from torch import Tensor, nn
 
 
+def mixed(device: torch.device) -> torch.autocast:
+    """bfloat16 where there is a GPU, without autocast's cache: what it keeps would outlive a recording."""
+    return torch.autocast(device.type, dtype=torch.bfloat16, enabled=device.type == "cuda", cache_enabled=False)
+
+
 def recorded(module: nn.Module, samples: tuple[Tensor, ...]) -> Callable[..., Any]:
     """The module, recorded where there is a GPU; as it is elsewhere, and where recording fails, which is said.
 

@@ -26,8 +26,6 @@ from personaplex_app.engine.talk_sampling import Applied, TalkSampling
 from personaplex_app.engine.talk_so_far import Counters, TalkSoFar
 from personaplex_app.records.transcript import Transcript
 
-__all__ = ["Session", "SessionState", "SpokenFrame"]
-
 GRANT_BYTES = 24
 SPEAKS_SECONDS = 2.5  # whoever was heard to speak so lately speaks still: the web's detector rests between
 
@@ -121,10 +119,6 @@ class Session:
             self.onlookers.saw(frame.index, frame.heard, frame.pcm)
         return frame
 
-    def note_unsent(self) -> None:
-        """A spoken frame was taken and could not be sent."""
-        self.queues.note_unsent()
-
     def want_sampling(self, sampling: SamplingSettings) -> None:
         """Asks for new sampling; the tick thread applies it before the next step and says from which frame."""
         self.sampling.want(sampling)
@@ -146,16 +140,6 @@ class Session:
     def applied(self) -> Applied:
         """Sampling that holds, and since when."""
         return self.sampling.applied
-
-    @property
-    def waiting(self) -> tuple[int, int]:
-        """How many heard frames wait for the model, and how many spoken ones for whoever takes them."""
-        return self.queues.waiting
-
-    @property
-    def slow(self) -> bool:
-        """Whether frames were dropped lately because the engine takes longer than they last."""
-        return self.queues.slow
 
     # The tick thread.
 

@@ -74,7 +74,7 @@ def status_words(session: Session) -> str:
         return "Waiting: the engine has not answered for a moment ..." if session.stalled else PRIMING
     if session.stalled:
         return "Talking, but the engine has not answered for a moment ..."
-    if session.slow:
+    if session.queues.slow:
         seconds = max(1, round(session.counters.heard_dropped * FRAME_SECONDS))  # whole ones: this is read aloud
         return f"Talking, but slower than real time here: about {seconds} s of what you said was dropped."
     return "Talking. Speak whenever you like."

@@ -17,7 +17,8 @@ from personaplex_app.engine.admission import Ticket
 from personaplex_app.engine.call_clock import CallClock, CallLimits, Notice
 from personaplex_app.engine.facade import Engine
 from personaplex_app.engine.ports import LearnedVoice
-from personaplex_app.engine.session import Session, SessionState, SpokenFrame
+from personaplex_app.engine.session import Session, SessionState
+from personaplex_app.engine.talk_queues import SpokenFrame
 from personaplex_app.engine.talk_so_far import Counters
 from personaplex_app.errors import PersonaplexError
 from personaplex_app.metrics import TalkMeter
@@ -175,7 +176,7 @@ class Talk:
     def leave_out(self) -> None:
         """A spoken frame that the way to the visitor has no room for; counted."""
         if self.session is not None:
-            self.session.note_unsent()
+            self.session.queues.note_unsent()
 
     def set(self, choices: Choices) -> None:
         """Sliders moved during the talk; prompt and voice hold from the next call, and that is said.

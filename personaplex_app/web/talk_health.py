@@ -27,7 +27,7 @@ class Outlet:
 
 def health_of(session: Session, step_ms: float, outlet: Outlet | None) -> dict[str, Any]:
     """What waits now, and totals of the talk in frames; `late_ms` is the connection's, None without an outlet."""
-    heard, spoken = session.waiting
+    heard, spoken = session.queues.waiting
     counters = session.counters
     return {
         "step_ms": round(step_ms, 1),

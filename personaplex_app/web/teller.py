@@ -17,7 +17,8 @@ from starlette.websockets import WebSocketDisconnect
 from personaplex_app.audio import int16_from_float
 from personaplex_app.engine.admission import TicketState
 from personaplex_app.engine.parking import GRANT_SECONDS
-from personaplex_app.engine.session import Session, SessionState, SpokenFrame
+from personaplex_app.engine.session import Session, SessionState
+from personaplex_app.engine.talk_queues import SpokenFrame
 from personaplex_app.records.xray import xray
 from personaplex_app.web.call_view import standing, talk_view
 from personaplex_app.web.desk import FrontDesk

@@ -121,7 +121,7 @@ def test_after_a_stall_only_the_newest_three_frames_are_heard(house: House) -> N
     talker.say(26)
     until(lambda: 26.0 in talker.values)
     assert talker.values[0] == 1 and set(talker.values[1:]) <= {0.0, 23, 24, 25, 26}
-    assert talker.session.counters.heard_dropped >= 20 and talker.session.slow
+    assert talker.session.counters.heard_dropped >= 20 and talker.session.queues.slow
 
 
 @pytest.mark.timed

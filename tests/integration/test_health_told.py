@@ -108,4 +108,4 @@ def test_a_program_reads_it_without_an_event(engine: Engine) -> None:
 def test_what_is_not_known_of_an_engine_is_empty(stepper: ProbeStepper) -> None:
     assert engine_facts(stepper) == {"name": "echo", "precision": "", "past": "", "where": ""}
     session = Session(Tenancy(0, 1), CHOICES, None)
-    assert session.waiting == (0, 0)
+    assert session.queues.waiting == (0, 0)

@@ -14,7 +14,8 @@ from personaplex_app.audio import FRAME_SAMPLES, FRAME_SECONDS, Pcm
 from personaplex_app.controls import Choices, SamplingSettings
 from personaplex_app.engine.echo import EchoSaved, EchoStep, EchoStepper
 from personaplex_app.engine.facade import Engine
-from personaplex_app.engine.session import Session, SessionState, SpokenFrame
+from personaplex_app.engine.session import Session, SessionState
+from personaplex_app.engine.talk_queues import SpokenFrame
 from personaplex_app.errors import NoCapacity
 
 CHOICES = Choices("", "none", SamplingSettings(), 1)

@@ -164,9 +164,9 @@ def test_slowness_is_remembered_for_a_while(stage: Stage) -> None:
     session = stage.session
     for value in range(3):
         session.hear(frame_of(value))
-    assert not session.slow
+    assert not session.queues.slow
     session.hear(frame_of(4))
     stage.now += SLOW_MEMORY_SECONDS - 0.01
-    assert session.slow
+    assert session.queues.slow
     stage.now += 0.02
-    assert not session.slow and session.counters.heard_dropped == 1
+    assert not session.queues.slow and session.counters.heard_dropped == 1

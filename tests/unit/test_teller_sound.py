@@ -6,7 +6,7 @@ import asyncio
 from typing import Any, cast
 
 from personaplex_app.audio import silence
-from personaplex_app.engine.session import SpokenFrame
+from personaplex_app.engine.talk_queues import SpokenFrame
 from personaplex_app.web.teller import MOST_UNHEARD_FRAMES, Teller
 
 

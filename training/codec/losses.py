@@ -19,7 +19,7 @@ from training.codec.mimi import books, make_mimi, quantize
 from training.codec.pieces import Pieces
 from training.codec.spectra import SpectralDistance
 from training.devices import without_waiting
-from training.recorded import recorded
+from training.recorded import mixed, recorded
 from training.sizes import CodecSizes
 from training.speech.phonemes import LABEL_COUNT
 
@@ -64,9 +64,7 @@ class CodecTraining(nn.Module):
         rows = callers[:, None]
         sound = torch.where(rows, noisy, clean) + DITHER * torch.randn_like(noisy)
         wanted = torch.where(rows, voice, clean)
-        kind = clean.device.type
-        # Without autocast's cache: what it keeps would outlive a recording.
-        with torch.autocast(kind, dtype=torch.bfloat16, enabled=kind == "cuda", cache_enabled=False):
+        with mixed(clean.device):
             latent = encode_latent(self.mimi, sound[:, None])
             first, rest, penalty = quantize(self.mimi, latent, quantizer_on)
             spoken, encoded = self.head(first), self.encoder_head(latent)

@@ -23,7 +23,7 @@ from training.encode.shelves import Agents, read_agents, read_constants
 from training.journal import Journal
 from training.loop import TimedLoop
 from training.places import Places, parser
-from training.recorded import recorded
+from training.recorded import mixed, recorded
 from training.sizes import CodecSizes, size
 from training.speech.shelf import Bank, read_bank
 
@@ -80,8 +80,7 @@ class Polish(nn.Module):
 
     def forward(self, codes: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Sound of codes, as a call would decode them, and how far it is from what is wanted: spectra, waves."""
-        # Without autocast's cache: what it keeps would outlive a recording.
-        with torch.autocast(codes.device.type, dtype=torch.bfloat16, enabled=codes.is_cuda, cache_enabled=False):
+        with mixed(codes.device):
             made = decode(self.mimi, codes).float()
         return made, self._distance(made, wanted), (made - wanted).abs().mean()
 

@@ -63,7 +63,7 @@ class Assembler:
         seed: int,
     ) -> None:
         self._agents, self._by_voice = agents, agents.by_voice()
-        self._renderings, self._spoken = Renderings(agents), list[Spoken]()
+        self._renderings = Renderings(agents)
         self._user_codes, self._tracks, self._encode = user_codes, tracks, encode
         self._silence = np.array(constants.silence, np.int16)[:, None]
         self._sine = np.array(constants.sine, np.int16)[:, None]
@@ -109,16 +109,10 @@ class Assembler:
         earliest, start = self._rng.choice(choices)
         return max(earliest, start - self._rng.randint(*BEFORE_A_TURN))
 
-    def _side(self, voice: str) -> AgentSide:
-        """A line's rendering is its number among what is spoken in this talk."""
-        self._spoken = []
-
-        def pick(sentence: str, rng: Random) -> tuple[int, int] | None:
+    def _side(self, voice: str) -> AgentSide[Spoken]:
+        def pick(sentence: str, rng: Random) -> tuple[Spoken, int] | None:
             spoken = self._renderings.draw(voice, sentence, rng)
-            if spoken is None:
-                return None
-            self._spoken.append(spoken)
-            return len(self._spoken) - 1, spoken.codes.shape[1]
+            return None if spoken is None else (spoken, spoken.codes.shape[1])
 
         return AgentSide(pick, self._rng)
 
@@ -140,7 +134,7 @@ class Assembler:
         self,
         tokens: npt.NDArray[np.int16],
         speaking: npt.NDArray[np.bool_],
-        line: Line,
+        line: Line[Spoken],
         shift: int,
         earliest: int,
     ) -> None:
@@ -148,7 +142,7 @@ class Assembler:
         at, end = line.start + shift, min(line.end + shift, tokens.shape[1])
         if at < earliest or end <= at:
             return
-        spoken = self._spoken[line.rendering]
+        spoken = line.rendering
         tokens[AGENT, at:end] = spoken.codes[:, : end - at]
         speaking[at:end] = True
         free = at

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
+from typing import Generic, TypeVar
 
 from training.talks.timing import BETWEEN_SENTENCES, GREETING_DELAY, MM_CHANCE, RESPONSE, YIELD
 from training.talks.tracks import Track, Turn
@@ -16,30 +17,31 @@ from training.world.answers import MM, answer, greeting
 from training.world.personas import Persona
 
 MM_BEFORE_END = 14  # frames
+Rendering = TypeVar("Rendering")
 
 
 @dataclass(frozen=True)
-class Line:
+class Line(Generic[Rendering]):
     """One sentence of the agent: its rendering, from frame `start` to just before `end` (cut off if that is early)."""
 
     text: str
-    rendering: int
+    rendering: Rendering
     start: int
     end: int
 
 
-class AgentSide:
+class AgentSide(Generic[Rendering]):
     """Writes the agent's lines.
 
     Args:
-        renderings: (sentence, random numbers) -> (rendering's key, frames), or None for what nobody has said.
+        renderings: (sentence, random numbers) -> (rendering, frames), or None for what nobody has said.
     """
 
-    def __init__(self, renderings: Callable[[str, Random], tuple[int, int] | None], rng: Random) -> None:
+    def __init__(self, renderings: Callable[[str, Random], tuple[Rendering, int] | None], rng: Random) -> None:
         self._renderings, self._rng = renderings, rng
-        self._lines: list[Line] = []
+        self._lines: list[Line[Rendering]] = []
 
-    def lines(self, track: Track, persona: Persona, first: int = 0, until: int | None = None) -> list[Line]:
+    def lines(self, track: Track, persona: Persona, first: int = 0, until: int | None = None) -> list[Line[Rendering]]:
         """The lines of a talk that is looked at from frame `first` to just before `until`."""
         self._lines = []
         last: list[str] | None = None
